@@ -1,0 +1,129 @@
+"""What a prediction takes for granted, one sentence each: the reader sees which figures are specified, fitted, assumed or left out."""
+
+from app.domain.constants import default
+from app.domain.dtypes import NumberFormat, arithmetic
+from app.domain.engine import EngineProfile
+from app.domain.hardware import HardwareProfile
+from app.domain.memory import Footprint
+from app.domain.phases import PricedRequest, Question
+from app.domain.prediction import Request, Term
+from app.domain.quantity import byte_rate, flops_rate, percent, seconds
+from app.domain.rates import Formats, Rates
+
+
+def sentences(
+    question: Question, request: Request, engine: EngineProfile | None, priced: PricedRequest, beside: Term | None
+) -> tuple[str, ...]:
+    """Every assumption behind one prediction, in the order in which it matters. `beside` is set in textbook mode only."""
+    model, hardware, formats, rates = question.architecture, question.hardware, question.formats, question.rates
+    if beside is not None:
+        said = _textbook(question, request, priced, beside)
+    else:
+        said = [
+            *_engine(engine, formats.weight),
+            *_device(hardware, rates, engine, formats.weight),
+            *_operators(request, formats),
+            *_served(request, rates),
+        ]
+    said.extend(_memory(hardware, request, priced.footprint, float(priced.running)))
+    if beside is None and model.declared_parameters is not None:
+        said.append(f"Passes are priced from the shapes ({model.shape_parameters:.4g} parameters), not from the declared round figure.")
+    positions = request.prompt_tokens + request.output_tokens
+    if model.max_positions is not None and positions > model.max_positions:
+        said.append(f"Prompt and output ({positions} tokens) are longer than the {model.max_positions} positions that this model declares.")
+    if request.output_tokens == 1:
+        said.append("One output token comes out of prefill alone; the decode step shown is what a second token would take.")
+    return tuple(dict.fromkeys((*said, *rates.assumptions, *model.notes)))
+
+
+def _textbook(question: Question, request: Request, priced: PricedRequest, beside: Term) -> list[str]:
+    model, weight, rates = question.architecture, question.formats.weight, question.rates
+    said = [
+        "Textbook arithmetic: dense weights only, two FLOPs per parameter and token and one read of the weights per pass; "
+        "KV cache, activations, launches, front-end and queue are left out.",
+        f"{question.hardware.name} is taken at {flops_rate(rates.achieved_flops_per_s)} and {byte_rate(rates.achieved_bytes_per_s)}.",
+        f"Causal attention would add {seconds(beside.time_s)} to prefill, {percent(beside.flops / float(priced.prefill.flops))} of the "
+        "arithmetic of the weights; it is shown beside these figures and not added to them.",
+    ]
+    if weight.bytes != weight.payload_bytes:
+        said.append(f"{weight.payload_bytes:g} bytes per weight are read; the scales of {weight.key} are left out.")
+    if model.parameters != model.decode_weight_parameters:
+        said.append("All parameters are counted, the input embedding table too, although a pass only looks rows up in it.")
+    if request.tp > 1 or request.pp > 1:
+        said.append("Communication between devices is left out.")
+    if request.engine is not None:
+        said.append("The engine plays no part in textbook arithmetic.")
+    return said
+
+
+def _engine(engine: EngineProfile | None, weight: NumberFormat) -> list[str]:
+    itl, ttft = default("unknown_engine_itl_factor"), default("unknown_engine_ttft_factor")
+    band = f"the ranges are a factor {itl:g} on ITL and {ttft:g} on TTFT"
+    if engine is None:
+        return [f"No engine profile: launch, scheduler and front-end times are defaults, and {band}."]
+    said = [f"Efficiencies and fixed times are those of the engine profile {engine.name}; the ranges are its 90 % band."]
+    if engine.itl_range is None or engine.ttft_range is None:
+        said = [f"The profile of {engine.name} has no error band of its own: where it is missing, {band}."]
+    if engine.weight_efficiency(weight.bytes) is None:
+        said.append(
+            f"{engine.name} has no bandwidth efficiency for {weight.key} weights in its profile: the device's or the default is taken."
+        )
+    if engine.compute_factor(weight.bytes) is None:
+        said.append(
+            f"{engine.name} has no compute efficiency for {weight.key} weights in its profile: the device's or the default is taken."
+        )
+    return said
+
+
+def _device(hardware: HardwareProfile, rates: Rates, engine: EngineProfile | None, weight: NumberFormat) -> list[str]:
+    said = []
+    if not hardware.compute_efficiency:
+        said.append(
+            f"No fitted compute efficiency for {hardware.name}: {rates.gemm_efficiency:.2g} of its {rates.gemm.format} peak is taken."
+        )
+    of_engine = engine is not None and engine.weight_efficiency(weight.bytes) is not None
+    if hardware.bandwidth_efficiency is None and not of_engine:
+        said.append(f"No fitted bandwidth efficiency for {hardware.name}: {rates.weight_efficiency:.2g} of its bandwidth is taken.")
+    return said
+
+
+def _operators(request: Request, formats: Formats) -> list[str]:
+    said = []
+    product = arithmetic(formats.weight, formats.activation)
+    if formats.weight.quantises_activations and product.quantises_activations:
+        said.append(f"Activations are quantised to {product.wanted} before each product where the device computes in it.")
+    if formats.weight.bytes < 2:
+        said.append(
+            f"The output matrix is counted at {formats.weight.key} like every other weight; checkpoints that keep it at 16 bit read more."
+        )
+    if request.cached_prefix_tokens:
+        said.append(f"The {request.cached_prefix_tokens} cached tokens are in memory before the request and are only read.")
+    return said
+
+
+def _served(request: Request, rates: Rates) -> list[str]:
+    said = []
+    if request.concurrency is not None:
+        said.append("TTFT is front-end and prefill of an idle moment: waiting in the queue of a loaded server is not in it.")
+        if request.concurrency > 1:
+            said.append(f"Other requests' prefills fall between two tokens, at {rates.interference:g} of their cost (closed form).")
+    if request.pp > 1:
+        said.append(f"A sequence passes the {request.pp} pipeline stages one after another; FLOPs and bytes are those of all stages.")
+    return said
+
+
+def _memory(hardware: HardwareProfile, request: Request, space: Footprint, running: float) -> list[str]:
+    if space.capacity_bytes is None:
+        return [f"The memory of {hardware.name} is not known, so whether the request fits is not known either."]
+    kept = f"{percent(default('memory_kept_for_runtime'), 0)} of the device's memory is kept for the runtime"
+    pool = space.memory().max_batch or 0
+    if pool == 0:
+        return [f"Weights and one sequence do not fit in memory ({kept}); the times are what they would be if they did."]
+    wanted = request.batch if request.concurrency is None else request.concurrency
+    if pool >= wanted:
+        return [f"Fit is judged at the full length of every sequence; {kept}."]
+    if request.concurrency is None:
+        return [f"{wanted} sequences do not fit in memory, {pool} do ({kept}); the times are what they would be if they did."]
+    return [
+        f"{int(running)} of {wanted} sequences fit in memory at their full length and run; the others wait, and that wait is in no figure."
+    ]

@@ -1,0 +1,359 @@
+"""Two runs set side by side: may they be compared, what moved, by how much, and does it add up.
+
+    delta total = delta TTFT + delta((output tokens - 1) x ITL) + remainder
+
+A change counts when it exceeds the larger of 3 % and the noise that is known; with single runs that floor is all there is, and
+the comparison says so. p99 is shown and never decides which phase moved.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from app.domain.metrics import METRICS, Better
+from app.domain.observed import observed_first_token, observed_step
+from app.domain.run import Distribution, Rate, Run
+
+Verdict = Literal["improved", "unchanged", "regressed", "insufficient data", "not comparable"]
+MovedPhase = Literal["prefill", "decode", "both", "queue", "none"]
+SettingValue = str | int | float | None
+
+NOISE_FLOOR = 0.03
+ROUNDING_S = 1e-6
+LENGTH_TOLERANCE = 0.05
+SAMPLES_BEYOND_PERCENTILE = 10
+_TAIL = {"p90": 0.10, "p95": 0.05, "p99": 0.01}
+_COMPARED_STATS = ("mean", "p50", "p90", "p95", "p99")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run in a comparison; `settings` are the facts beside the metrics, by name."""
+
+    id: int
+    run: Run
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting that is not the same on both sides."""
+
+    key: str
+    base: SettingValue
+    other: SettingValue
+
+
+@dataclass(frozen=True)
+class Comparable:
+    """Whether the two answer the same question; `reasons` are sentences when they do not, `differing` lists every setting that differs."""
+
+    ok: bool
+    reasons: tuple[str, ...]
+    differing: tuple[Difference, ...]
+    agreeing: int
+
+
+@dataclass(frozen=True)
+class MetricDelta:
+    """One statistic on both sides, in its SI unit. `ratio` is other / base; `noise` the relative change that does not count."""
+
+    key: str
+    stat: str
+    base: float | None
+    other: float | None
+    delta: float | None
+    ratio: float | None
+    verdict: Verdict
+    n: tuple[int | None, int | None]
+    noise: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class AttributionPart:
+    """Seconds of the change of a mean request that one phase carries; workload_s + efficiency_s = delta_s where they are known."""
+
+    phase: Literal["prefill", "decode"]
+    part: str
+    base_s: float
+    other_s: float
+    delta_s: float
+    workload_s: float | None
+    efficiency_s: float | None
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The change of a mean request's time, split by phase; the parts and the remainder sum to `total_s`."""
+
+    base_total_s: float
+    other_total_s: float
+    total_s: float
+    parts: tuple[AttributionPart, ...]
+    remainder_s: float
+
+    @property
+    def shown_remainder_s(self) -> float:
+        """The remainder for a reader: stored times are whole microseconds, so less than one is the rounding of a sum."""
+        return 0.0 if abs(self.remainder_s) < ROUNDING_S else self.remainder_s
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is known about the difference between two runs."""
+
+    base: Side
+    other: Side
+    comparable: Comparable
+    metrics: tuple[MetricDelta, ...]
+    attribution: Attribution | None
+    phase: MovedPhase
+    break_even_output_tokens: int | None
+    notes: tuple[str, ...]
+
+
+def compare(base: Side, other: Side) -> Comparison:
+    """Set `other` against `base`. Pure; never raises on absent figures, which stay absent."""
+    comparable = comparability(base, other)
+    metrics = tuple(metric_deltas(base.run, other.run, comparable))
+    return Comparison(
+        base=base,
+        other=other,
+        comparable=comparable,
+        metrics=metrics,
+        attribution=attribute(base.run, other.run),
+        phase=moved_phase(base.run, other.run),
+        break_even_output_tokens=break_even(base.run, other.run),
+        notes=("Single runs on both sides: the spread between repeats is not known, so a change counts from 3 %.",),
+    )
+
+
+def decode_time_s(run: Run) -> float | None:
+    """Seconds per further token of a mean request; None when it is not known."""
+    found = observed_step(run)
+    return found.value_s if found else None
+
+
+def first_token_time_s(run: Run) -> float | None:
+    """Seconds to the first token of a mean request; None when it is not known."""
+    found = observed_first_token(run)
+    return found.value_s if found else None
+
+
+def comparability(base: Side, other: Side) -> Comparable:
+    """Decide by workload, load and place of measurement; settings that differ are listed, since they are what was changed on purpose."""
+    keys = sorted(set(base.settings) | set(other.settings))
+    pairs = [Difference(key, base.settings.get(key), other.settings.get(key)) for key in keys]
+    differing = tuple(pair for pair in pairs if pair.base != pair.other)
+    reasons = [
+        *_same_words("model", base.settings.get("model"), other.settings.get("model")),
+        *_length_reasons(base.run, other.run),
+        *_load_reasons(base.run, other.run),
+        *_same_words("measured at", base.run.measured_at, other.run.measured_at),
+    ]
+    if 0 in (base.run.requests.completed, other.run.requests.completed):
+        reasons.append("One of the runs completed no request.")
+    return Comparable(not reasons, tuple(reasons), differing, len(keys) - len(differing))
+
+
+def _same_words(what: str, base: SettingValue, other: SettingValue) -> list[str]:
+    if base is None or other is None or base == other:
+        return []
+    return [f"The {what} differs: {base} against {other}."]
+
+
+def _length_reasons(base: Run, other: Run) -> list[str]:
+    reasons = []
+    pairs = (
+        ("mean prompt length", base.workload.prompt_tokens_mean, other.workload.prompt_tokens_mean),
+        ("mean output length", base.workload.output_tokens_mean, other.workload.output_tokens_mean),
+    )
+    for what, a, b in pairs:
+        if a and b and abs(b - a) > LENGTH_TOLERANCE * a:
+            reasons.append(f"The {what} differs by more than 5 %: {a:,.0f} against {b:,.0f} tokens.")
+    if base.workload.context_depth_tokens != other.workload.context_depth_tokens:
+        depths = f"{base.workload.context_depth_tokens:,} against {other.workload.context_depth_tokens:,}"
+        reasons.append(f"The context already present differs: {depths} tokens.")
+    return reasons
+
+
+def _load_reasons(base: Run, other: Run) -> list[str]:
+    a, b = base.workload, other.workload
+    if a.concurrency is not None and b.concurrency is not None and a.concurrency != b.concurrency:
+        return [f"The number of clients differs: {a.concurrency:,} against {b.concurrency:,}."]
+    if base.load_mode is not None and other.load_mode is not None and base.load_mode != other.load_mode:
+        return [f"The kind of load differs: {base.load_mode} against {other.load_mode}."]
+    rate_a, rate_b = a.request_rate_per_s, b.request_rate_per_s
+    if rate_a and rate_b and abs(rate_b - rate_a) > LENGTH_TOLERANCE * rate_a:
+        return [f"The request rate differs: {rate_a:g} against {rate_b:g} a second."]
+    return []
+
+
+def metric_deltas(base: Run, other: Run, comparable: Comparable) -> list[MetricDelta]:
+    """Every metric that either side has, one row per statistic, in the registry's order."""
+    rows: list[MetricDelta] = []
+    for key, metric in METRICS.items():
+        a, b = base.metrics.get(key), other.metrics.get(key)
+        if isinstance(a, Rate) or isinstance(b, Rate):
+            rate_a, rate_b = base.rate(key), other.rate(key)
+            rows.append(_rate_delta(key, metric.better, rate_a, rate_b, comparable))
+        elif a is not None or b is not None:
+            rows.extend(_stat_deltas(key, metric.better, base.distribution(key), other.distribution(key), comparable))
+    withheld = base.withheld | other.withheld
+    return [_withhold(row) if withheld & {row.key, f"{row.key}.{row.stat}"} else row for row in rows]
+
+
+def _withhold(row: MetricDelta) -> MetricDelta:
+    """A figure that a flag makes unusable on either side is not compared, and the row says so."""
+    return replace(row, base=None, other=None, delta=None, ratio=None, verdict="insufficient data", note="withheld by a flag")
+
+
+def _rate_delta(key: str, better: Better, a: Rate | None, b: Rate | None, comparable: Comparable) -> MetricDelta:
+    note = ""
+    if a is not None and b is not None:
+        if a.scope != b.scope:
+            note = f"scope {a.scope} against {b.scope}"
+        elif a.definition != b.definition:
+            note = f"definition {a.definition} against {b.definition}"
+    values = (a.value if a else None, b.value if b else None)
+    return _row(key, "value", values, better, (None, None), note, comparable)
+
+
+def _stat_deltas(key: str, better: Better, a: Distribution | None, b: Distribution | None, comparable: Comparable) -> list[MetricDelta]:
+    note = ""
+    if a is not None and b is not None and a.definition != b.definition:
+        note = f"definition {a.definition} against {b.definition}"
+    rows = []
+    for stat in _COMPARED_STATS:
+        values = (a.stat(stat) if a else None, b.stat(stat) if b else None)
+        if values != (None, None):
+            rows.append(_row(key, stat, values, better, (a.n if a else None, b.n if b else None), note, comparable))
+    return rows
+
+
+def _row(
+    key: str,
+    stat: str,
+    values: tuple[float | None, float | None],
+    better: Better,
+    n: tuple[int | None, int | None],
+    note: str,
+    comparable: Comparable,
+) -> MetricDelta:
+    a, b = values
+    delta = b - a if a is not None and b is not None else None
+    ratio = b / a if a and b is not None else None
+    verdict, why = _verdict(stat, ratio, better, n, note, comparable)
+    return MetricDelta(key, stat, a, b, delta, ratio, verdict, n, NOISE_FLOOR, why)
+
+
+def _verdict(
+    stat: str, ratio: float | None, better: Better, n: tuple[int | None, int | None], note: str, comparable: Comparable
+) -> tuple[Verdict, str]:
+    if note:
+        return "not comparable", note
+    if ratio is None:
+        return "insufficient data", "known on one side only"
+    if not comparable.ok:
+        return "not comparable", "the workloads differ"
+    if (tail := _TAIL.get(stat)) is not None:
+        beyond = [None if count is None else round(count * tail) for count in n]
+        if any(count is None for count in beyond):
+            return "insufficient data", "number of samples not known"
+        fewest = min(count for count in beyond if count is not None)
+        if fewest < SAMPLES_BEYOND_PERCENTILE:
+            return "insufficient data", f"rests on {fewest} samples beyond it"
+    if abs(ratio - 1) <= NOISE_FLOOR:
+        return "unchanged", ""
+    smaller_is_better = better == "lower"
+    return ("improved", "") if (ratio < 1) == smaller_is_better else ("regressed", "")
+
+
+def request_total_s(run: Run) -> float | None:
+    """Seconds of a mean request: measured end to end where known, else TTFT + (output tokens - 1) x ITL."""
+    e2e = run.distribution("e2e_s")
+    if e2e is not None and e2e.mean is not None:
+        return e2e.mean
+    first, step, output = first_token_time_s(run), decode_time_s(run), run.workload.output_tokens_mean
+    if first is None or step is None or output is None:
+        return None
+    return first + max(output - 1, 0) * step
+
+
+def attribute(base: Run, other: Run) -> Attribution | None:
+    """Split the change of a mean request by phase; None unless both sides know first token, step time and output length.
+
+    Workload and efficiency are the Shapley split of a product: half of each change is weighed at the other factor's base, half at
+    its new value, so that they sum to the change exactly, whichever factor is swapped first.
+    """
+    firsts = (first_token_time_s(base), first_token_time_s(other))
+    steps = (decode_time_s(base), decode_time_s(other))
+    outputs = (base.workload.output_tokens_mean, other.workload.output_tokens_mean)
+    if firsts[0] is None or firsts[1] is None or steps[0] is None or steps[1] is None or outputs[0] is None or outputs[1] is None:
+        return None
+    base_total, other_total = request_total_s(base), request_total_s(other)
+    if base_total is None or other_total is None:
+        return None
+    gaps = (max(outputs[0] - 1, 0.0), max(outputs[1] - 1, 0.0))
+    prefill = _prefill_part(firsts[0], firsts[1], base.workload.prompt_tokens_mean, other.workload.prompt_tokens_mean)
+    decode = AttributionPart(
+        phase="decode",
+        part="steps",
+        base_s=gaps[0] * steps[0],
+        other_s=gaps[1] * steps[1],
+        delta_s=gaps[1] * steps[1] - gaps[0] * steps[0],
+        workload_s=(gaps[1] - gaps[0]) * (steps[0] + steps[1]) / 2,
+        efficiency_s=(steps[1] - steps[0]) * (gaps[0] + gaps[1]) / 2,
+    )
+    total = other_total - base_total
+    return Attribution(base_total, other_total, total, (prefill, decode), total - prefill.delta_s - decode.delta_s)
+
+
+def _prefill_part(a: float, b: float, prompt_a: float | None, prompt_b: float | None) -> AttributionPart:
+    workload = efficiency = None
+    if prompt_a and prompt_b:
+        per_token = (a / prompt_a, b / prompt_b)
+        workload = (prompt_b - prompt_a) * (per_token[0] + per_token[1]) / 2
+        efficiency = (per_token[1] - per_token[0]) * (prompt_a + prompt_b) / 2
+    return AttributionPart("prefill", "first token", a, b, b - a, workload, efficiency)
+
+
+def moved_phase(base: Run, other: Run) -> MovedPhase:
+    """Which phase changed by more than the noise, judged on the mean first token and the mean step."""
+    prefill = _moved(first_token_time_s(base), first_token_time_s(other))
+    decode = _moved(decode_time_s(base), decode_time_s(other))
+    if prefill and _queue_explains(base, other):
+        return "both" if decode else "queue"
+    if prefill and decode:
+        return "both"
+    return "prefill" if prefill else "decode" if decode else "none"
+
+
+def _moved(a: float | None, b: float | None) -> bool:
+    return a is not None and b is not None and a > 0 and abs(b / a - 1) > NOISE_FLOOR
+
+
+def _queue_explains(base: Run, other: Run) -> bool:
+    queues = [run.distribution("queue_s") for run in (base, other)]
+    firsts = [first_token_time_s(run) for run in (base, other)]
+    if queues[0] is None or queues[1] is None or queues[0].mean is None or queues[1].mean is None or firsts[0] is None or firsts[1] is None:
+        return False
+    moved = firsts[1] - firsts[0]
+    return moved != 0 and (queues[1].mean - queues[0].mean) / moved > 0.5
+
+
+def break_even(base: Run, other: Run) -> int | None:
+    """Smallest output length at which the side with the slower first token is not slower in total; None when the phases move together.
+
+    n = 1 + ceil(delta TTFT / -delta ITL).
+    """
+    firsts = (first_token_time_s(base), first_token_time_s(other))
+    steps = (decode_time_s(base), decode_time_s(other))
+    if firsts[0] is None or firsts[1] is None or steps[0] is None or steps[1] is None:
+        return None
+    first, step = firsts[1] - firsts[0], steps[1] - steps[0]
+    if first * step >= 0:
+        return None
+    quotient = -first / step
+    return 1 + int(quotient) + (0 if quotient == int(quotient) else 1)

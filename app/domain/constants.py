@@ -1,0 +1,58 @@
+"""The constants of the performance model where neither device nor engine has a figure of its own, each with label and source."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_MODEL = "performance model section 3: fits to published operator and end-to-end measurements"
+_PROFILES = "engine profiles section 1"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A figure in SI units or a plain fraction, one of hardware.LABELS, and where it comes from."""
+
+    value: float
+    label: str
+    source: str
+
+
+def _fitted(value: float) -> Constant:
+    return Constant(value, "fitted", _MODEL)
+
+
+DEFAULTS: Mapping[str, Constant] = {
+    "compute_efficiency.bf16": _fitted(0.75),
+    "compute_efficiency.fp16": _fitted(0.75),
+    "compute_efficiency.fp8": _fitted(0.50),
+    "compute_efficiency.fp4": _fitted(0.42),
+    "compute_efficiency.int8": Constant(0.50, "assumed", "as fp8"),
+    "compute_efficiency.tf32": Constant(0.75, "assumed", "as bf16"),
+    "compute_efficiency.fp32": Constant(0.75, "assumed", "as bf16"),
+    "attention_efficiency.limit": _fitted(0.6),
+    "attention_efficiency.half_length_tokens": _fitted(1000.0),
+    "attention_efficiency.decode": Constant(0.45, "fitted", _PROFILES + " (latent-attention decode kernels)"),
+    "weight_bandwidth_efficiency": _fitted(0.86),
+    "kv_bandwidth_efficiency": _fitted(0.85),
+    "launch_s": _fitted(3e-6),
+    "quantised_launch_s": _fitted(3e-6),
+    "small_kernels_per_layer_s": _fitted(8e-6),
+    "attention_per_layer_s": _fitted(12e-6),
+    "all_reduce_alpha_graphs_s": _fitted(5e-6),
+    "all_reduce_alpha_eager_s": _fitted(21e-6),
+    "bus_share_of_link": _fitted(0.75),
+    "step_s": _fitted(0.5e-3),
+    "per_sequence_s": _fitted(5e-6),
+    "front_end_s": _fitted(15e-3),
+    "interference": Constant(1.0, "literature", "performance model section 4, closed form of continuous batching"),
+    "textbook_compute_share": Constant(0.425, "assumed", "the founding text's own ratio of achieved to specified rate"),
+    "textbook_bandwidth_share": Constant(1.0, "assumed", "the founding text reads memory at its specified rate"),
+    "memory_kept_for_runtime": Constant(0.05, "literature", "engine profiles section 2: pools are cut from 0.95 of the memory"),
+    "prefill_chunk_tokens": Constant(8192.0, "literature", "engine profiles section 2: the usual chunk budget"),
+    "unknown_engine_itl_factor": Constant(1.5, "fitted", "engine profiles section 6"),
+    "unknown_engine_ttft_factor": Constant(2.0, "fitted", "engine profiles section 6"),
+}
+
+
+def default(key: str) -> float:
+    """The value of one default constant."""
+    return DEFAULTS[key].value

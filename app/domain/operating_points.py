@@ -1,0 +1,152 @@
+"""Points under the roof: where each pass of a request stands on a device's roofline, predicted and measured.
+
+A pass does F FLOPs and moves B bytes in t seconds: it stands at F/B FLOP/byte and F/t FLOP/s, under min(peak, bandwidth x F/B).
+Rates are per device, like the work of a PassCost.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.domain.engine import EngineProfile
+from app.domain.hardware import HardwareProfile
+from app.domain.observed import Observed, observed, observed_step
+from app.domain.prediction import Bound, PassCost, Prediction, Request
+from app.domain.rates import Formats, resolve, resolve_textbook
+from app.domain.run import Run
+
+PointKind = Literal["measured", "predicted", "bounded", "operator"]
+Phase = Literal["prefill", "decode"]
+
+FROM_TTFT = "from TTFT (includes front-end)"
+FROM_TTFT_LESS_QUEUE = "from TTFT less the queue (includes front-end)"
+NO_PREFILL_UNDER_LOAD = (
+    "No measured prefill point: under load TTFT holds queueing, and the file has neither a queue time nor a prefill time."
+)
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What one device can do for one number format: specified and achieved rates in FLOP/s and bytes/s."""
+
+    name: str
+    dtype: str
+    peak_flops_per_s: float
+    bandwidth_bytes_per_s: float
+    achieved_flops_per_s: float
+    achieved_bandwidth_bytes_per_s: float
+
+    @property
+    def ridge_peak(self) -> float:
+        """FLOP/byte at which memory and arithmetic take equally long, at specified rates."""
+        return self.peak_flops_per_s / self.bandwidth_bytes_per_s
+
+    @property
+    def ridge_achieved(self) -> float:
+        """The same at achieved rates."""
+        return self.achieved_flops_per_s / self.achieved_bandwidth_bytes_per_s
+
+    def roof(self, intensity_flops_per_byte: float) -> float:
+        """The most FLOP/s that the achieved rates allow at this work per byte."""
+        return min(self.achieved_flops_per_s, intensity_flops_per_byte * self.achieved_bandwidth_bytes_per_s)
+
+
+@dataclass(frozen=True)
+class RooflinePoint:
+    """One pass or operator. "bounded" is a measured prefill known only from TTFT: its rate is at least `flops_per_s`."""
+
+    title: str
+    phase: Phase
+    kind: PointKind
+    flops: float
+    bytes: float
+    time_s: float
+    source: str
+    bound: Bound | None = None
+
+    @property
+    def intensity_flops_per_byte(self) -> float:
+        """Work per byte moved."""
+        return self.flops / self.bytes
+
+    @property
+    def flops_per_s(self) -> float:
+        """The rate at which the work was done."""
+        return self.flops / self.time_s
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """A device's ceilings with the points of one request. `notes` say why a point is missing."""
+
+    ceilings: Ceilings
+    points: tuple[RooflinePoint, ...]
+    notes: tuple[str, ...] = ()
+
+    def of_kind(self, *kinds: PointKind) -> tuple[RooflinePoint, ...]:
+        """The points of these kinds, in order."""
+        return tuple(point for point in self.points if point.kind in kinds)
+
+
+def ceilings_of(hardware: HardwareProfile, request: Request, engine: EngineProfile | None = None) -> Ceilings:
+    """The roof that `request` is priced under. Raises InvalidRequest where the device has no rate for its format."""
+    formats = Formats.of(request)
+    textbook = request.calibration == "textbook"
+    rates = resolve_textbook(hardware, formats) if textbook else resolve(hardware, formats, engine)
+    return Ceilings(
+        name=hardware.name,
+        dtype=rates.gemm.format,
+        peak_flops_per_s=rates.gemm.peak_flops_per_s,
+        bandwidth_bytes_per_s=rates.bandwidth_bytes_per_s,
+        achieved_flops_per_s=rates.achieved_flops_per_s,
+        achieved_bandwidth_bytes_per_s=rates.achieved_bytes_per_s,
+    )
+
+
+def roofline_of(prediction: Prediction, ceilings: Ceilings, run: Run | None = None) -> Roofline:
+    """Both passes as predicted and, with a run, as measured; and the operators of each pass that do arithmetic and move bytes."""
+    points = [*_operators("prefill", prediction.prefill), *_operators("decode", prediction.decode)]
+    points += [_predicted("prefill", prediction.prefill), _predicted("decode", prediction.decode)]
+    notes: list[str] = []
+    if run is not None:
+        prefill, decode = _measured_prefill(prediction.prefill, run), observed_step(run)
+        if prefill is not None:
+            points.append(prefill)
+        elif observed(run, "ttft_s") is not None:
+            notes.append(NO_PREFILL_UNDER_LOAD)
+        if decode is not None:
+            points.append(_measured("decode", prediction.decode, decode))
+    return Roofline(ceilings, tuple(points), tuple(notes))
+
+
+def _operators(phase: Phase, cost: PassCost) -> list[RooflinePoint]:
+    """A pass of a single operator is its own point already."""
+    if len(cost.terms) < 2:
+        return []
+    return [
+        RooflinePoint(term.name.replace("_", " "), phase, "operator", term.flops, term.bytes, term.time_s, "predicted", term.bound)
+        for term in cost.terms
+        if term.flops > 0 and term.bytes > 0 and term.time_s > 0
+    ]
+
+
+def _predicted(phase: Phase, cost: PassCost) -> RooflinePoint:
+    return RooflinePoint(phase, phase, "predicted", cost.flops, cost.bytes, cost.time_s, "predicted", cost.bound)
+
+
+def _measured(phase: Phase, cost: PassCost, found: Observed) -> RooflinePoint:
+    return RooflinePoint(phase, phase, "measured", cost.flops, cost.bytes, found.value_s, f"measured, {found.words}")
+
+
+def _measured_prefill(cost: PassCost, run: Run) -> RooflinePoint | None:
+    """The prompt pass where it was timed; else TTFT, which is longer, where no queue hides in it or the queue is known."""
+    alone = observed(run, "prefill_s")
+    if alone is not None:
+        return _measured("prefill", cost, alone)
+    first, queue = observed(run, "ttft_s"), observed(run, "queue_s")
+    if first is None:
+        return None
+    if queue is not None and first.value_s > queue.value_s:
+        return RooflinePoint("prefill", "prefill", "bounded", cost.flops, cost.bytes, first.value_s - queue.value_s, FROM_TTFT_LESS_QUEUE)
+    if run.workload.concurrency == 1 or run.load_mode == "single":
+        return RooflinePoint("prefill", "prefill", "bounded", cost.flops, cost.bytes, first.value_s, FROM_TTFT)
+    return None

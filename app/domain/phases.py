@@ -1,0 +1,190 @@
+"""Both phases of a request priced together: prefill, the mean, first and last decode step, and how a served load mixes them.
+
+One code path for one request and for a grid of them: every quantity is a float or an array. Source: the design's performance model,
+section 4. Static batch of B: one pass with B sequences. Continuous batching at concurrency C, closed form:
+
+    itl = t_decode(C, context = prompt + output/2) + interference · (C - 1)/output · (t_prefill - t_weights)
+
+A newly admitted prompt rides along with a decode step, so what it adds is its pass without the weight read and the scheduler's step
+that the decode step pays anyway; a pipeline of pp stages works on pp groups of C/pp sequences, and a prompt holds one stage at a time.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.domain.architecture import ModelArchitecture
+from app.domain.constants import default
+from app.domain.engine import EngineProfile
+from app.domain.hardware import HardwareProfile
+from app.domain.memory import Footprint, footprint
+from app.domain.prediction import Request
+from app.domain.rates import Formats, Rates, resolve, resolve_textbook
+from app.domain.request_rules import Load
+from app.domain.roofline import Placement, PricedPass, attention_efficiency, price, price_dense
+from app.domain.work import PassNumbers, Quantity, decode_steps, mean_decode_numbers, operators, pass_numbers
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request ready to be priced: its numbers (floats or arrays) and the rates they are priced at."""
+
+    architecture: ModelArchitecture
+    hardware: HardwareProfile
+    formats: Formats
+    rates: Rates
+    load: Load
+    textbook: bool
+
+    @classmethod
+    def of(
+        cls, architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, load: Load, engine: EngineProfile | None
+    ) -> "Question":
+        """Formats and rates of a request resolved. Raises InvalidRequest for a format or device that cannot be priced."""
+        formats = Formats.of(request)
+        textbook = request.calibration == "textbook"
+        rates = resolve_textbook(hardware, formats) if textbook else resolve(hardware, formats, engine)
+        return cls(architecture, hardware, formats, rates, load, textbook)
+
+
+@dataclass(frozen=True)
+class PricedRequest:
+    """Times of a request in seconds, floats or arrays. `running` sequences decode together; the rest of a load waits for memory."""
+
+    prefill: PricedPass
+    decode: PricedPass
+    front_end_s: float
+    interference_s: Quantity
+    running: Quantity
+    footprint: Footprint
+    output_tokens: Quantity
+
+    @property
+    def ttft_s(self) -> Quantity:
+        """Front-end and prefill; queueing is not in it."""
+        return self.front_end_s + self.prefill.time_s
+
+    @property
+    def itl_s(self) -> Quantity:
+        """The mean decode step and the share of other requests' prefills that falls between two tokens."""
+        return self.decode.time_s + self.interference_s
+
+    @property
+    def total_s(self) -> Quantity:
+        """ttft + (output tokens - 1) · itl."""
+        return total_s(self.ttft_s, self.itl_s, self.output_tokens)
+
+
+def total_s(ttft_s: Quantity, itl_s: Quantity, output_tokens: Quantity) -> Quantity:
+    """Seconds from request to last token: ttft + (output tokens - 1) · itl."""
+    return ttft_s + (output_tokens - 1.0) * itl_s
+
+
+def price_request(question: Question) -> PricedRequest:
+    """Prefill, mean decode step and interference of a request or a grid of them."""
+    space = footprint(question.architecture, question.hardware, question.formats.element_bytes(), question.load)
+    running = _running_sequences(question.load, space)
+    prefill = _prefill(question)
+    decode = _decode(question, running, _mean_step(question, running))
+    return PricedRequest(
+        prefill=prefill,
+        decode=decode,
+        front_end_s=question.rates.front_end_s,
+        interference_s=_interference(prefill, decode, question, running),
+        running=running,
+        footprint=space,
+        output_tokens=question.load.output_tokens,
+    )
+
+
+def decode_step_s(question: Question, running: Quantity, step: Quantity) -> Quantity:
+    """Seconds of decode step 1, 2, … of a request; it reads prompt + step positions."""
+    context = question.load.prompt_tokens + step - 1.0
+    numbers = pass_numbers(1.0, context, _together(question, running), question.architecture.sliding_window)
+    return _decode(question, running, numbers).time_s
+
+
+def last_step(output_tokens: Quantity) -> Quantity:
+    """The number of a request's last decode step, at least 1."""
+    return decode_steps(output_tokens)
+
+
+def _running_sequences(load: Load, space: Footprint) -> Quantity:
+    """Sequences that decode at once: the batch, or the clients that fit in memory (all of them where not even one fits)."""
+    if load.concurrency is None:
+        return load.batch
+    if space.pool_sequences is None:
+        return load.concurrency
+    pool: Quantity = np.where(space.pool_sequences >= 1.0, space.pool_sequences, load.concurrency)
+    return np.minimum(load.concurrency, pool)
+
+
+def _together(question: Question, running: Quantity) -> Quantity:
+    """Sequences in one decode pass: a served load on a pipeline is split over its stages, a static batch stays whole."""
+    return running if question.load.concurrency is None else np.ceil(running / question.load.pp)
+
+
+def _mean_step(question: Question, running: Quantity) -> PassNumbers:
+    load = question.load
+    return mean_decode_numbers(load.prompt_tokens, load.output_tokens, _together(question, running), question.architecture.sliding_window)
+
+
+def _prefill(question: Question) -> PricedPass:
+    """The prompt pass of all sequences of a batch; a cached prefix is context, not work."""
+    load = question.load
+    new = load.prompt_tokens - load.cached_prefix_tokens
+    if question.textbook:
+        return _dense_pass(question, load.batch * new)
+    numbers = pass_numbers(new, load.cached_prefix_tokens, load.batch, question.architecture.sliding_window)
+    return _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens), with_prompt=True)
+
+
+def _decode(question: Question, running: Quantity, numbers: PassNumbers) -> PricedPass:
+    if question.textbook:
+        return _dense_pass(question, running)
+    return _operator_pass(question, numbers, default("attention_efficiency.decode"), with_prompt=False)
+
+
+def _operator_pass(question: Question, numbers: PassNumbers, attention_share: Quantity, with_prompt: bool) -> PricedPass:
+    """A pass of the full operator model."""
+    element = question.formats.element_bytes()
+    placement = Placement(question.load.tp, question.load.pp)
+    work = operators(question.architecture, numbers, element, placement.tp)
+    return price(question.architecture, work, numbers, element, question.rates, attention_share, placement, with_prompt)
+
+
+def _dense_pass(question: Question, tokens: Quantity) -> PricedPass:
+    """The founding text's pass: two FLOPs per parameter and token, one read of the weights, whatever it carries.
+
+    The bits of a weight alone are read, without block scales. The floor leaves out an untied input table, which is looked up.
+    """
+    model, width, tp = question.architecture, question.formats.weight.payload_bytes, question.load.tp
+    counted, needed = model.parameters / tp, model.decode_weight_parameters / tp
+    return price_dense(2.0 * counted * tokens, width * counted, 2.0 * needed * tokens, width * needed, question.rates)
+
+
+def _interference(prefill: PricedPass, decode: PricedPass, question: Question, running: Quantity) -> Quantity:
+    load, share = question.load, question.rates.interference
+    if load.concurrency is None:
+        return 0.0
+    added: Quantity = np.maximum(prefill.time_s - prefill.step_s - decode.weight_read_s, 0.0)
+    return share * (running - 1.0) / load.output_tokens * added / load.pp
+
+
+def attention_flops_textbook(
+    architecture: ModelArchitecture, prompt: Quantity, cached: Quantity = 0.0, batch: Quantity = 1.0, tp: Quantity = 1.0
+) -> Quantity:
+    """FLOPs of causal attention over a prompt as a continuous sum, 4·layers·heads·head_dim·(n·c + n²/2) for n new tokens after c.
+
+    Without a cached prefix that is 2·layers·h·D·S², the line that textbook mode shows beside its figures (founding claims 11 and 12):
+    3.3 % of the weights' work at 2,000 tokens of an 8-billion model, 52 % at 32,000. A windowed layer's pairs stop growing at its window.
+    """
+    full = _triangle(prompt, None) - _triangle(cached, None)
+    clipped = _triangle(prompt, architecture.sliding_window) - _triangle(cached, architecture.sliding_window)
+    pairs = architecture.full_layers * full + architecture.windowed_layers * clipped
+    return 4.0 * architecture.query_size / tp * batch * pairs
+
+
+def _triangle(positions: Quantity, window: int | None) -> Quantity:
+    inside: Quantity = positions if window is None else np.minimum(positions, float(window))
+    return inside * inside / 2.0 + (positions - inside) * inside

@@ -1,0 +1,115 @@
+"""What a prediction is made of. The functions that fill these stand in `work`, `roofline` and `serving`.
+
+Three times are kept for each pass and never mixed: the floor (specified peaks, no overhead: nothing can beat it), the
+attainable time (the device's achieved rates) and the expected time (rates, launches, front-end). floor <= attainable <= time.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Bound = Literal["compute", "memory", "communication", "overhead"]
+Part = Literal["compute", "attention", "weights", "kv", "communication", "overhead"]
+Calibration = Literal["textbook", "default"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to the model: token counts, how many run together, on how many devices, at which precision.
+
+    `batch` is the number of sequences in one pass; `concurrency` the number of closed-loop clients, None when not a served load.
+    """
+
+    prompt_tokens: int = 2000
+    output_tokens: int = 300
+    batch: int = 1
+    concurrency: int | None = None
+    cached_prefix_tokens: int = 0
+    tp: int = 1
+    pp: int = 1
+    ep: int = 1
+    weight_dtype: str = "bf16"
+    activation_dtype: str = "bf16"
+    kv_dtype: str = "bf16"
+    engine: str | None = None
+    calibration: str = "default"
+
+
+@dataclass(frozen=True)
+class Term:
+    """One operator of a pass, summed over its layers: FLOPs, bytes moved, expected seconds and what sets the pace.
+
+    `part` says into which block of a decomposition its time goes.
+    """
+
+    name: str
+    part: Part
+    flops: float
+    bytes: float
+    time_s: float
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class PassCost:
+    """The cost of one forward pass in seconds, FLOPs and bytes per device, with its operators."""
+
+    time_s: float
+    floor_s: float
+    attainable_s: float
+    compute_s: float
+    memory_s: float
+    comm_s: float
+    overhead_s: float
+    bound: Bound
+    flops: float
+    bytes: float
+    intensity_flops_per_byte: float
+    terms: tuple[Term, ...]
+
+    def part_s(self, part: Part) -> float:
+        """Expected seconds of all operators that belong to one block of the decomposition."""
+        return sum(term.time_s for term in self.terms if term.part == part)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes per device, and whether they fit. `max_batch` is the number of sequences of this request that fit together."""
+
+    weight_bytes: float
+    kv_bytes_per_token: float
+    kv_bytes: float
+    activation_bytes: float
+    capacity_bytes: float | None
+    fits: bool | None
+    max_batch: int | None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Both phases of one request, and the request. `decode` is the mean step; steps grow as the KV cache does.
+
+    `front_end_s` and `interference_s` are the parts of TTFT and ITL outside the passes; ttft_s = front_end_s + prefill.time_s.
+    `attention_beside` is textbook mode's line of its own: what causal attention would add to prefill, in no other figure; else None.
+    """
+
+    request: Request
+    prefill: PassCost
+    decode: PassCost
+    first_step_s: float
+    last_step_s: float
+    front_end_s: float
+    interference_s: float
+    ttft_s: float
+    itl_s: float
+    total_s: float
+    prefill_share: float
+    ridge_peak: float
+    ridge_achieved: float
+    request_tokens_per_s: float
+    aggregate_tokens_per_s: float
+    memory: Memory
+    ttft_range_s: tuple[float, float]
+    itl_range_s: tuple[float, float]
+    assumptions: tuple[str, ...]
+    model_version: str
+    attention_beside: Term | None = None

@@ -1,0 +1,160 @@
+"""What a request must satisfy to be priced: one list of rules, for one request and for every cell of a grid alike."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.architecture import ModelArchitecture
+from app.domain.errors import InvalidRequest
+from app.domain.hardware import HardwareProfile
+from app.domain.prediction import Request
+from app.domain.work import Quantity
+
+MODES = ("textbook", "default")
+TOKEN_LIMIT = 10_000_000
+SEQUENCE_LIMIT = 1_000_000
+TP_LIMIT = 1024
+
+
+@dataclass(frozen=True)
+class Load:
+    """The numbers of a request as floats or broadcastable arrays; `concurrency` None: not a served load."""
+
+    prompt_tokens: Quantity
+    output_tokens: Quantity
+    batch: Quantity
+    concurrency: Quantity | None
+    cached_prefix_tokens: Quantity
+    tp: Quantity
+    pp: Quantity
+    ep: Quantity
+
+    @classmethod
+    def of(cls, request: Request) -> "Load":
+        """The numbers of one request. Raises InvalidRequest for a value that is not a whole number."""
+        numbers: dict[str, float | None] = {}
+        for key in cls.__dataclass_fields__:
+            value = getattr(request, key)
+            numbers[key] = None if key == "concurrency" and value is None else whole_number(key, value)
+        return cls(**numbers)  # type: ignore[arg-type]
+
+
+def whole_number(field: str, value: object) -> float:
+    """The value as a float. Raises InvalidRequest when it is not a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidRequest(field, f"{field} is {str(value)[:40]!r}; give a whole number.")
+    # Beyond what a float can hold is beyond every limit too.
+    return float(min(max(value, -_BEYOND), _BEYOND))
+
+
+_BEYOND = 2**63
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition that makes a request unpriceable: the field to mend, the sentence after its name, and where it holds."""
+
+    field: str
+    sentence: str
+    broken: Callable[[Load], Quantity | Mask | bool]
+
+
+def rules(architecture: ModelArchitecture, hardware: HardwareProfile, mode: str) -> tuple[Rule, ...]:
+    """The rules for a model on a device, in the order in which a message is chosen."""
+    heads, kv_heads, layers = architecture.heads, architecture.kv_heads, architecture.layers
+    linked = hardware.link_bytes_per_s is not None or mode == "textbook"
+    return (
+        _between("prompt_tokens", 1, TOKEN_LIMIT),
+        _between("output_tokens", 1, TOKEN_LIMIT),
+        _between("batch", 1, SEQUENCE_LIMIT),
+        _between("concurrency", 1, SEQUENCE_LIMIT),
+        _between("cached_prefix_tokens", 0, TOKEN_LIMIT),
+        _between("tp", 1, TP_LIMIT),
+        _between("pp", 1, layers, f", the number of layers of {architecture.name}"),
+        Rule("ep", "must be 1: this dense model has no experts to spread.", lambda load: load.ep != 1),
+        Rule(
+            "cached_prefix_tokens",
+            "must be smaller than prompt_tokens: at least one token of the prompt is left to compute.",
+            lambda load: load.cached_prefix_tokens >= load.prompt_tokens,
+        ),
+        Rule(
+            "tp",
+            f"does not divide the {heads} attention heads of {architecture.name}; take a divisor.",
+            lambda load: np.mod(heads, np.maximum(load.tp, 1.0)) != 0,
+        ),
+        Rule(
+            "tp",
+            f"neither divides the {kv_heads} KV heads of {architecture.name} nor is a multiple of them.",
+            lambda load: (np.mod(kv_heads, np.maximum(load.tp, 1.0)) != 0) & (np.mod(load.tp, kv_heads) != 0),
+        ),
+        Rule(
+            "batch",
+            "must be 1 when concurrency is given: a served load forms its own batches.",
+            lambda load: False if load.concurrency is None else load.batch != 1,
+        ),
+        Rule(
+            "tp",
+            f"needs a link between devices, and the profile of {hardware.name} states none; add link_bytes_per_s or take 1.",
+            lambda load: False if linked else load.tp > 1,
+        ),
+        Rule(
+            "pp",
+            f"needs a link between devices, and the profile of {hardware.name} states none; add link_bytes_per_s or take 1.",
+            lambda load: False if linked else load.pp > 1,
+        ),
+    )
+
+
+def _between(field: str, low: int, high: int, meaning: str = "") -> Rule:
+    def broken(load: Load) -> Quantity | Mask | bool:
+        value = getattr(load, field)
+        return False if value is None else (value < low) | (value > high)
+
+    return Rule(field, f"must lie between {low} and {high}{meaning}.", broken)
+
+
+def check(request: Request, architecture: ModelArchitecture, hardware: HardwareProfile) -> Load:
+    """The request's numbers, once every rule holds. Raises InvalidRequest with the field and a sentence."""
+    check_mode(request)
+    check_device(hardware)
+    load = Load.of(request)
+    for rule in rules(architecture, hardware, request.calibration):
+        if np.any(rule.broken(load)):
+            raise InvalidRequest(rule.field, f"{rule.field} is {getattr(request, rule.field)}: it {rule.sentence}")
+    return load
+
+
+def check_mode(request: Request) -> None:
+    """Raises InvalidRequest for a calibration that is not one of MODES."""
+    if request.calibration not in MODES:
+        raise InvalidRequest("calibration", f"calibration is {str(request.calibration)[:40]!r}; give textbook or default.")
+
+
+def check_device(hardware: HardwareProfile) -> None:
+    """Raises InvalidRequest when a figure of the device cannot be priced: rates are positive, shares lie in 0 to 1."""
+    rates: Mapping[str, float | None] = {
+        "bandwidth_bytes_per_s": hardware.bandwidth_bytes_per_s,
+        "memory_bytes": hardware.memory_bytes,
+        "link_bytes_per_s": hardware.link_bytes_per_s,
+        "achieved_bandwidth_bytes_per_s": hardware.achieved_bandwidth_bytes_per_s,
+        **{f"peak_flops_per_s.{key}": value for key, value in hardware.peak_flops_per_s.items()},
+        **{f"achieved_flops_per_s.{key}": value for key, value in hardware.achieved_flops_per_s.items()},
+    }
+    shares: Mapping[str, float | None] = {
+        "bandwidth_efficiency": hardware.bandwidth_efficiency,
+        **{f"compute_efficiency.{key}": value for key, value in hardware.compute_efficiency.items()},
+        **{f"bandwidth_efficiency_by_dtype.{key}": value for key, value in hardware.bandwidth_efficiency_by_dtype.items()},
+    }
+    for key, value in (*rates.items(), *shares.items()):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise InvalidRequest("hardware", f"{key} of {hardware.name} is {value}; give a positive number.")
+    for key, value in shares.items():
+        if value is not None and value > 1:
+            raise InvalidRequest("hardware", f"{key} of {hardware.name} is {value}; give a fraction of the specified rate, at most 1.")
+    for launch in (hardware.launch_s, *hardware.launch_s_by_dtype.values()):
+        if launch is not None and not 0 <= launch < 1:
+            raise InvalidRequest("hardware", f"launch_s of {hardware.name} is {launch}; give seconds per launch, 0 or more.")

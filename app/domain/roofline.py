@@ -1,0 +1,254 @@
+"""From work to seconds: operator times, floor, attainable and expected time, bound, intensity, MFU and MBU.
+
+Per operator t = max(FLOPs / (e_c·peak), bytes / (e_b·bandwidth)) plus its launches: a sum of maxima over operators, not a maximum
+of sums. Three times are kept and always stand in this order:
+
+    floor       max(Σ FLOPs/peak, Σ bytes/bandwidth)                at specified rates, no overhead: nothing can beat it
+    attainable  max(Σ FLOPs/(e_c·peak), Σ bytes/(e_b·bandwidth))    the same at achieved rates
+    expected    Σ max(…) + launches, layer kernels, collectives, scheduler
+
+Every function takes floats or numpy arrays. Source: the design's performance model, section 3.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.domain.architecture import ModelArchitecture
+from app.domain.constants import default
+from app.domain.prediction import Bound, Part, PassCost, Term
+from app.domain.rates import Rates
+from app.domain.work import ElementBytes, Kind, OperatorWork, PassNumbers, Quantity, all_reduce_bytes
+
+_PARTS: dict[Kind, tuple[Part, Part]] = {
+    "linear": ("compute", "weights"),
+    "attention": ("attention", "kv"),
+    "elementwise": ("overhead", "overhead"),
+}
+
+
+def attention_efficiency(prompt: Quantity) -> Quantity:
+    """e_c of prefill attention, 0.6·s/(s + 1000): short prompts fill the units badly."""
+    return default("attention_efficiency.limit") * prompt / (prompt + default("attention_efficiency.half_length_tokens"))
+
+
+@dataclass(frozen=True)
+class PricedTerm:
+    """One operator or overhead of a pass: its work, the two times its work implies, and the expected time. Arrays or floats."""
+
+    name: str
+    kind: Kind | None
+    part: Part
+    flops: Quantity
+    bytes: Quantity
+    compute_s: Quantity
+    memory_s: Quantity
+    time_s: Quantity
+
+
+@dataclass(frozen=True)
+class PricedPass:
+    """The cost of a pass, or of an array of passes; fields as in PassCost.
+
+    `compute_s` and `memory_s` are the operators' work at achieved rates, `overhead_s` the fixed times and the element-wise kernels.
+    `weight_read_s` is one read of the weights alone, `step_s` the scheduler's part.
+    """
+
+    terms: tuple[PricedTerm, ...]
+    time_s: Quantity
+    floor_s: Quantity
+    attainable_s: Quantity
+    compute_s: Quantity
+    memory_s: Quantity
+    comm_s: Quantity
+    overhead_s: Quantity
+    flops: Quantity
+    bytes: Quantity
+    weight_read_s: Quantity
+    step_s: Quantity
+
+    def cost(self) -> PassCost:
+        """The same as plain numbers, for a pass of scalars. The terms add up to time_s."""
+        terms = tuple(_plain(term) for term in self.terms)
+        time = float(sum(term.time_s for term in terms))
+        attainable = min(float(self.attainable_s), time)
+        return PassCost(
+            time_s=time,
+            floor_s=min(float(self.floor_s), attainable),
+            attainable_s=attainable,
+            compute_s=float(self.compute_s),
+            memory_s=float(self.memory_s),
+            comm_s=float(self.comm_s),
+            overhead_s=float(self.overhead_s),
+            bound=bound(float(self.compute_s), float(self.memory_s), float(self.comm_s), float(self.overhead_s)),
+            flops=float(self.flops),
+            bytes=float(self.bytes),
+            intensity_flops_per_byte=float(self.flops) / float(self.bytes),
+            terms=terms,
+        )
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How a pass is spread: tensor-parallel ranks that share each layer, pipeline stages that follow one another."""
+
+    tp: Quantity = 1.0
+    pp: Quantity = 1.0
+
+
+def price(
+    architecture: ModelArchitecture,
+    work: tuple[OperatorWork, ...],
+    numbers: PassNumbers,
+    element: ElementBytes,
+    rates: Rates,
+    attention_share: Quantity,
+    placement: Placement,
+    with_prompt: bool,
+) -> PricedPass:
+    """Seconds of a pass from its work. `attention_share` is e_c of attention, `with_prompt` applies the engine's prefill floor."""
+    operator_terms = [_operator(one, rates, attention_share) for one in work]
+    fixed, step = _fixed_terms(architecture, work, numbers, rates)
+    links = _link_terms(architecture, numbers, element, rates, placement)
+    terms = [*operator_terms, *fixed, *links]
+    time = _total([term.time_s for term in terms])
+    if with_prompt and rates.prefill_floor_per_layer_s > 0:
+        missing: Quantity = np.maximum(architecture.layers * rates.prefill_floor_per_layer_s - time, 0.0)
+        terms.append(_overhead("prefill_floor", missing))
+        time = time + missing
+    compute = _total([term.compute_s for term in operator_terms])
+    memory = _total([term.memory_s for term in operator_terms])
+    gemm_flops = _total([one.flops for one in work if one.kind != "attention"])
+    other_flops = _total([one.flops for one in work if one.kind == "attention"])
+    moved = _total([one.bytes for one in work])
+    floor = np.maximum(
+        gemm_flops / rates.gemm.peak_flops_per_s + other_flops / rates.attention.peak_flops_per_s, moved / rates.bandwidth_bytes_per_s
+    )
+    return PricedPass(
+        terms=tuple(terms),
+        time_s=time,
+        floor_s=floor,
+        attainable_s=np.maximum(compute, memory),
+        compute_s=compute,
+        memory_s=memory,
+        comm_s=_total([term.time_s for term in links]),
+        overhead_s=_total([term.time_s for term in terms if term.part == "overhead"]),
+        flops=gemm_flops + other_flops,
+        bytes=moved,
+        weight_read_s=_total([one.weight_bytes for one in work]) / rates.achieved_bytes_per_s,
+        step_s=step,
+    )
+
+
+def price_dense(flops: Quantity, read: Quantity, floor_flops: Quantity, floor_read: Quantity, rates: Rates) -> PricedPass:
+    """Seconds of a textbook pass: one term, FLOPs against one read of the weights, at achieved rates."""
+    compute = flops / rates.achieved_flops_per_s
+    memory = read / rates.achieved_bytes_per_s
+    time: Quantity = np.maximum(compute, memory)
+    floor = np.maximum(floor_flops / rates.gemm.peak_flops_per_s, floor_read / rates.bandwidth_bytes_per_s)
+    term = PricedTerm("dense_weights", "linear", "compute", flops, read, compute, memory, time)
+    return PricedPass((term,), time, floor, time, compute, memory, 0.0, 0.0, flops, read, memory, 0.0)
+
+
+def _operator(work: OperatorWork, rates: Rates, attention_share: Quantity) -> PricedTerm:
+    """t = max(FLOPs / (e_c·peak), bytes / (e_b·bandwidth)) of one operator; its launches are a term of their own."""
+    if work.kind == "attention":
+        compute = work.flops / (attention_share * rates.attention.peak_flops_per_s)
+        memory = work.bytes / (rates.kv_efficiency * rates.bandwidth_bytes_per_s)
+    else:
+        compute = work.flops / rates.achieved_flops_per_s
+        memory = work.bytes / rates.achieved_bytes_per_s
+    return PricedTerm(work.name, work.kind, _PARTS[work.kind][0], work.flops, work.bytes, compute, memory, np.maximum(compute, memory))
+
+
+def _fixed_terms(
+    architecture: ModelArchitecture, work: tuple[OperatorWork, ...], numbers: PassNumbers, rates: Rates
+) -> tuple[list[PricedTerm], Quantity]:
+    """Times that do not depend on the work: GEMM launches, small kernels and attention launches, the scheduler's step."""
+    launches = sum(one.launches for one in work)
+    step = rates.step_s + rates.per_sequence_s * numbers.sequences
+    terms = [
+        _overhead("gemm_launches", launches * rates.launch_s),
+        _overhead("layer_kernels", architecture.layers * rates.per_layer_s),
+        _overhead("scheduler", step),
+    ]
+    return terms, step
+
+
+def _link_terms(
+    architecture: ModelArchitecture, numbers: PassNumbers, element: ElementBytes, rates: Rates, placement: Placement
+) -> list[PricedTerm]:
+    """Two all-reduces a layer between tensor-parallel ranks, one send between pipeline stages; none on one device."""
+    terms: list[PricedTerm] = []
+    bus = rates.bus_bytes_per_s
+    if np.any(np.asarray(placement.tp) > 1):
+        moved = all_reduce_bytes(architecture, numbers.tokens, element, placement.tp)
+        once = np.where(np.asarray(placement.tp) > 1, rates.all_reduce_alpha_s + moved / _bus(bus), 0.0)
+        terms.append(_communication("all_reduce", 2.0 * architecture.layers * once))
+    if np.any(np.asarray(placement.pp) > 1):
+        send = rates.all_reduce_alpha_s + numbers.tokens * architecture.hidden * element.activation / _bus(bus)
+        terms.append(_communication("stage_send", np.where(np.asarray(placement.pp) > 1, (placement.pp - 1.0) * send, 0.0)))
+    return terms
+
+
+def _bus(bytes_per_s: float | None) -> float:
+    """The link's usable rate; a placement that needs an unknown link was refused before, so its cells are NaN, never a guess."""
+    return float("nan") if bytes_per_s is None else bytes_per_s
+
+
+def _overhead(name: str, time: Quantity) -> PricedTerm:
+    return PricedTerm(name, None, "overhead", 0.0, 0.0, 0.0, 0.0, time)
+
+
+def _communication(name: str, time: Quantity) -> PricedTerm:
+    return PricedTerm(name, None, "communication", 0.0, 0.0, 0.0, 0.0, time)
+
+
+def _total(values: list[Quantity]) -> Quantity:
+    """The sum, always in the given order, so that scalars and arrays agree to the last bit and sums of larger terms stay larger."""
+    total: Quantity = 0.0
+    for value in values:
+        total = total + value
+    return total
+
+
+def _plain(term: PricedTerm) -> Term:
+    compute, memory = float(term.compute_s), float(term.memory_s)
+    if term.kind is None:
+        pace: Bound = "communication" if term.part == "communication" else "overhead"
+        part = term.part
+    else:
+        pace = "compute" if compute > memory else "memory"
+        part = _PARTS[term.kind][0 if pace == "compute" else 1]
+    return Term(term.name, part, float(term.flops), float(term.bytes), float(term.time_s), pace)
+
+
+def bound(compute_s: float, memory_s: float, comm_s: float = 0.0, overhead_s: float = 0.0) -> Bound:
+    """What sets the pace of a pass: the largest of its four times; memory where another only equals it."""
+    times: dict[Bound, float] = {"memory": memory_s, "compute": compute_s, "communication": comm_s, "overhead": overhead_s}
+    return max(times, key=lambda name: times[name])
+
+
+def mfu(flops: float, time_s: float, peak_flops_per_s: float) -> float:
+    """Model FLOP utilisation, a fraction: the pass's FLOPs over what the peak would do in the time it took."""
+    return flops / (time_s * peak_flops_per_s)
+
+
+def mbu(moved_bytes: float, time_s: float, bandwidth_bytes_per_s: float) -> float:
+    """Model bandwidth utilisation, a fraction: the pass's bytes over what the bandwidth would move in the time it took."""
+    return moved_bytes / (time_s * bandwidth_bytes_per_s)
+
+
+def share_of_floor(floor_s: float, measured_s: float) -> float:
+    """How close a measurement comes to what nothing can beat, a fraction (143 tokens/s against 209 is 0.68)."""
+    return floor_s / measured_s
+
+
+def idle_share(cost: PassCost) -> float:
+    """The fraction of a pass during which the arithmetic waits: 1 - compute / time."""
+    return 1.0 - min(cost.compute_s / cost.time_s, 1.0)
+
+
+def intensity(flops: float, moved_bytes: float) -> float:
+    """Work per byte in FLOP/byte; at 2 bytes per weight and weights alone it is the token count of the pass."""
+    return flops / moved_bytes

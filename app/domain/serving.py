@@ -1,0 +1,79 @@
+"""One prediction: a model, a device and a request to seconds, bytes and sentences, in `textbook` or `default` mode.
+
+The arithmetic stands in `work`, `rates`, `roofline` and `phases`; here a request is checked, priced and told. Grids of requests go
+through the same functions (`grid`).
+"""
+
+from app.domain.architecture import ModelArchitecture
+from app.domain.assumptions import sentences
+from app.domain.constants import default
+from app.domain.engine import EngineProfile
+from app.domain.grid import Grid, Refusal, predict_grid
+from app.domain.hardware import HardwareProfile
+from app.domain.phases import PricedRequest, Question, attention_flops_textbook, decode_step_s, last_step, price_request, total_s
+from app.domain.prediction import Prediction, Request, Term
+from app.domain.request_rules import check
+
+__all__ = ["MODEL_VERSION", "Grid", "Refusal", "attention_flops_textbook", "predict", "predict_grid", "total_s"]
+
+MODEL_VERSION = "dense-1"
+
+
+def predict(
+    architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, *, engine: EngineProfile | None = None
+) -> Prediction:
+    """Both phases of `request` on `hardware`. Raises InvalidRequest, with the field, for what cannot be priced.
+
+    `engine` is the profile that request.engine names, None where it names none; `textbook` mode does not look at it.
+    """
+    load = check(request, architecture, hardware)
+    question = Question.of(architecture, hardware, request, load, engine)
+    priced = price_request(question)
+    beside = _attention_beside(question) if question.textbook else None
+    said = sentences(question, request, engine, priced, beside)
+    return _prediction(request, question, priced, None if question.textbook else engine, beside, said)
+
+
+def _prediction(
+    request: Request, question: Question, priced: PricedRequest, engine: EngineProfile | None, beside: Term | None, said: tuple[str, ...]
+) -> Prediction:
+    prefill, decode = priced.prefill.cost(), priced.decode.cost()
+    ttft = priced.front_end_s + prefill.time_s
+    itl = decode.time_s + float(priced.interference_s)
+    total = float(total_s(ttft, itl, request.output_tokens))
+    return Prediction(
+        request=request,
+        prefill=prefill,
+        decode=decode,
+        first_step_s=float(decode_step_s(question, priced.running, 1.0)),
+        last_step_s=float(decode_step_s(question, priced.running, last_step(request.output_tokens))),
+        front_end_s=priced.front_end_s,
+        interference_s=float(priced.interference_s),
+        ttft_s=ttft,
+        itl_s=itl,
+        total_s=total,
+        prefill_share=prefill.time_s / total,
+        ridge_peak=question.rates.ridge_peak,
+        ridge_achieved=question.rates.ridge_achieved,
+        request_tokens_per_s=1.0 / itl,
+        aggregate_tokens_per_s=float(priced.running) / itl,
+        memory=priced.footprint.memory(),
+        ttft_range_s=_range(ttft, prefill.floor_s, engine.ttft_range if engine else None, default("unknown_engine_ttft_factor")),
+        itl_range_s=_range(itl, decode.floor_s, engine.itl_range if engine else None, default("unknown_engine_itl_factor")),
+        assumptions=said,
+        model_version=MODEL_VERSION,
+        attention_beside=beside,
+    )
+
+
+def _range(value: float, floor: float, factors: tuple[float, float] | None, unknown: float) -> tuple[float, float]:
+    """The band around a prediction: the engine class's own factors, else a factor for the unknown; never below the floor."""
+    low, high = factors if factors is not None else (1.0 / unknown, unknown)
+    return max(value * low, floor), value * high
+
+
+def _attention_beside(question: Question) -> Term:
+    """Prefill attention at the achieved rate: the line textbook mode shows beside its figures and never adds to them."""
+    load = question.load
+    flops = float(attention_flops_textbook(question.architecture, load.prompt_tokens, load.cached_prefix_tokens, load.batch, load.tp))
+    return Term("causal_attention", "attention", flops, 0.0, flops / question.rates.achieved_flops_per_s, "compute")

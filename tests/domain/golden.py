@@ -1,0 +1,56 @@
+"""The golden grid: predictions of a few models on a few devices, kept in golden_predictions.json.
+
+A change of the model shows there as a diff to review. Make it anew with
+
+    python -m tests.domain.golden
+
+and raise MODEL_VERSION in app/domain/serving.py with it.
+"""
+
+import dataclasses
+import itertools
+import json
+from pathlib import Path
+
+from app.domain.prediction import Request
+from app.domain.serving import MODEL_VERSION, predict
+from tests.domain.subjects import ENGINE, GEFORCE, LLAMA_8B, OLD_CARD, SERVER, WINDOWED
+
+FILE = Path(__file__).with_name("golden_predictions.json")
+REQUESTS = {
+    "founding": Request(),
+    "textbook": Request(calibration="textbook"),
+    "long prompt": Request(prompt_tokens=32_000, output_tokens=1000),
+    "batch 32": Request(batch=32),
+    "served 64": Request(concurrency=64, prompt_tokens=1024, output_tokens=256),
+    "fp8": Request(weight_dtype="fp8", kv_dtype="fp8"),
+    "q4_k_m": Request(weight_dtype="q4_k_m", activation_dtype="fp16"),
+    "prefix": Request(cached_prefix_tokens=1900),
+}
+SERVER_REQUESTS = {"tp 4": Request(tp=4), "pp 2": Request(pp=2), "engine": Request(concurrency=16)}
+
+
+def entry(found: object) -> dict[str, float]:
+    """The figures that are kept, 12 significant digits each."""
+    data = dataclasses.asdict(found)  # type: ignore[call-overload]
+    kept = {key: data[key] for key in ("ttft_s", "itl_s", "total_s", "first_step_s", "last_step_s", "interference_s")}
+    for phase in ("prefill", "decode"):
+        kept |= {f"{phase}.{key}": data[phase][key] for key in ("time_s", "floor_s", "attainable_s", "comm_s", "flops", "bytes")}
+    kept["memory.weight_bytes"], kept["memory.kv_bytes"] = data["memory"]["weight_bytes"], data["memory"]["kv_bytes"]
+    return {key: float(f"{value:.12g}") for key, value in kept.items()}
+
+
+def build() -> dict[str, object]:
+    """The grid as it is now: {"model_version", "predictions": {case: figures}}."""
+    cases = {}
+    for model, device in itertools.product((LLAMA_8B, WINDOWED), (SERVER, GEFORCE, OLD_CARD)):
+        for name, request in REQUESTS.items():
+            cases[f"{model.name} | {device.slug} | {name}"] = entry(predict(model, device, request))
+    for name, request in SERVER_REQUESTS.items():
+        engine = ENGINE if name == "engine" else None
+        cases[f"{LLAMA_8B.name} | {SERVER.slug} | {name}"] = entry(predict(LLAMA_8B, SERVER, request, engine=engine))
+    return {"model_version": MODEL_VERSION, "predictions": cases}
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(build(), indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,203 @@
+"""What must hold for every model, device and request: the order of the three times, monotony, and no impossible number."""
+
+import dataclasses
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.domain.architecture import ModelArchitecture
+from app.domain.dtypes import FORMATS
+from app.domain.engine import EngineProfile
+from app.domain.hardware import HardwareProfile
+from app.domain.prediction import PassCost, Prediction, Request
+from app.domain.serving import predict
+
+WEIGHTS = sorted(key for key, form in FORMATS.items() if form.weights)
+ACTIVATIONS = sorted(key for key, form in FORMATS.items() if form.activations)
+CACHES = sorted(key for key, form in FORMATS.items() if form.kv)
+
+
+@st.composite
+def architectures(draw: st.DrawFn) -> ModelArchitecture:
+    """A dense transformer of any size: KV heads divide heads, windows on some, all or no layers."""
+    kv_heads = draw(st.sampled_from([1, 2, 4, 8]))
+    layers = draw(st.integers(1, 100))
+    windowed = draw(st.integers(0, layers))
+    return ModelArchitecture(
+        name="any",
+        model_type="llama",
+        layers=layers,
+        hidden=draw(st.integers(8, 16384)),
+        heads=kv_heads * draw(st.sampled_from([1, 2, 4, 8])),
+        kv_heads=kv_heads,
+        head_dim=draw(st.sampled_from([32, 64, 128, 256])),
+        intermediate=draw(st.integers(8, 60_000)),
+        vocab=draw(st.integers(100, 300_000)),
+        gated_mlp=draw(st.booleans()),
+        tied_embeddings=draw(st.booleans()),
+        sliding_window=draw(st.integers(16, 8192)) if windowed else None,
+        windowed_layers=windowed,
+        norm_parameters_per_layer=draw(st.integers(0, 40_000)),
+        final_norm_parameters=draw(st.integers(0, 16384)),
+    )
+
+
+def shares() -> st.SearchStrategy[float]:
+    return st.floats(0.05, 1.0)
+
+
+@st.composite
+def devices(draw: st.DrawFn) -> HardwareProfile:
+    """From a single-board computer to beyond today's largest: bf16 or fp16 or fp32 only, narrow units or none, fits or none."""
+    peak = 10 ** draw(st.floats(10.5, 16))
+    floats = draw(
+        st.sampled_from([("bf16", "fp16", "fp32"), ("fp16", "fp32"), ("fp32",), ("bf16", "fp16", "tf32", "fp32", "fp8", "fp4", "int8")])
+    )
+    ratio = {"fp32": 0.1, "tf32": 0.5, "fp8": 2.0, "int8": 2.0, "fp4": 4.0}
+    peaks = {key: peak * ratio.get(key, 1.0) for key in floats}
+    return HardwareProfile(
+        slug="any",
+        name=draw(st.sampled_from(["Any", "Any GeForce"])),
+        vendor="Test",
+        bandwidth_bytes_per_s=10 ** draw(st.floats(10, 13.5)),
+        peak_flops_per_s=peaks,
+        memory_bytes=draw(st.none() | st.floats(1e9, 1e12)),
+        achieved_flops_per_s={"bf16": peak * draw(shares())} if draw(st.booleans()) else {},
+        compute_efficiency={draw(st.sampled_from(floats)): draw(shares())} if draw(st.booleans()) else {},
+        bandwidth_efficiency=draw(st.none() | shares()),
+        launch_s=draw(st.none() | st.floats(0, 1e-4)),
+        link_bytes_per_s=10 ** draw(st.floats(9, 12)),
+    )
+
+
+@st.composite
+def engines(draw: st.DrawFn) -> EngineProfile | None:
+    """No engine, or one with any mixture of figures, also ones that would beat the device."""
+    if draw(st.booleans()):
+        return None
+    return EngineProfile(
+        slug="any",
+        name="Any",
+        weight_bandwidth_efficiency=draw(
+            st.dictionaries(st.sampled_from(["any", "16bit", "8bit", "4bit"]), st.floats(0.05, 1.5), max_size=2)
+        ),
+        kv_bandwidth_efficiency=draw(st.none() | st.floats(0.05, 1.5)),
+        compute_efficiency=draw(st.dictionaries(st.sampled_from(["any", "16bit", "8bit", "4bit"]), st.floats(0.05, 1.5), max_size=2)),
+        launch_s=draw(st.none() | st.floats(0, 1e-4)),
+        per_layer_s=draw(st.none() | st.floats(0, 1e-4)),
+        step_s=draw(st.none() | st.floats(0, 1e-2)),
+        per_sequence_s=draw(st.none() | st.floats(0, 1e-4)),
+        prefill_floor_per_layer_s=draw(st.sampled_from([0.0, 1e-4])),
+        cuda_graphs=draw(st.booleans()),
+    )
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Request:
+    prompt = draw(st.integers(1, 200_000))
+    load = draw(st.sampled_from(["batch", "concurrency"]))
+    count = draw(st.integers(1, 2000))
+    return Request(
+        prompt_tokens=prompt,
+        output_tokens=draw(st.integers(1, 5000)),
+        batch=count if load == "batch" else 1,
+        concurrency=count if load == "concurrency" else None,
+        cached_prefix_tokens=draw(st.integers(0, prompt - 1)),
+        weight_dtype=draw(st.sampled_from(WEIGHTS)),
+        activation_dtype=draw(st.sampled_from(ACTIVATIONS)),
+        kv_dtype=draw(st.sampled_from(CACHES)),
+        calibration=draw(st.sampled_from(["default", "textbook"])),
+    )
+
+
+def numbers_of(cost: PassCost) -> list[float]:
+    plain = [value for key, value in vars(cost).items() if key not in ("bound", "terms")]
+    return plain + [value for term in cost.terms for value in (term.flops, term.bytes, term.time_s)]
+
+
+def passes(found: Prediction) -> tuple[PassCost, PassCost]:
+    return found.prefill, found.decode
+
+
+@settings(max_examples=150, deadline=None)
+@given(architectures(), devices(), engines(), requests(), st.sampled_from([1, 2]), st.integers(1, 3))
+def test_three_times_in_their_order_and_no_impossible_number(
+    model: ModelArchitecture, device: HardwareProfile, engine: EngineProfile | None, request: Request, tp: int, pp: int
+) -> None:
+    tp = tp if model.heads % tp == 0 else 1
+    found = predict(model, device, dataclasses.replace(request, tp=tp, pp=min(pp, model.layers)), engine=engine)
+    for cost in passes(found):
+        assert 0 < cost.floor_s <= cost.attainable_s <= cost.time_s
+        assert all(math.isfinite(value) and value >= 0 for value in numbers_of(cost))
+        assert sum(term.time_s for term in cost.terms) == cost.time_s
+    scalars = (found.ttft_s, found.itl_s, found.total_s, found.request_tokens_per_s, found.aggregate_tokens_per_s, found.ridge_achieved)
+    assert all(math.isfinite(value) and value > 0 for value in scalars)
+    assert found.itl_range_s[0] <= found.itl_s <= found.itl_range_s[1]
+    assert found.ttft_range_s[0] <= found.ttft_s <= found.ttft_range_s[1]
+    assert 0 < found.prefill_share <= 1
+    assert all(sentence.endswith(".") for sentence in found.assumptions)
+
+
+@settings(max_examples=60, deadline=None)
+@given(architectures(), devices(), requests(), st.integers(1, 5000))
+def test_more_prompt_never_costs_less(model: ModelArchitecture, device: HardwareProfile, request: Request, more: int) -> None:
+    shorter = predict(model, device, request)
+    longer = predict(model, device, dataclasses.replace(request, prompt_tokens=request.prompt_tokens + more))
+    assert longer.prefill.time_s >= shorter.prefill.time_s * (1 - 1e-12)
+    assert longer.prefill.floor_s >= shorter.prefill.floor_s * (1 - 1e-12)
+    if request.concurrency is None:  # a longer prompt lets fewer clients run at once
+        assert longer.decode.time_s >= shorter.decode.time_s * (1 - 1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(architectures(), devices(), requests(), st.integers(1, 500))
+def test_more_sequences_never_make_a_pass_cheaper(model: ModelArchitecture, device: HardwareProfile, request: Request, more: int) -> None:
+    few = predict(model, device, dataclasses.replace(request, concurrency=None))
+    many = predict(model, device, dataclasses.replace(request, concurrency=None, batch=request.batch + more))
+    for small, large in zip(passes(few), passes(many), strict=True):
+        assert large.time_s >= small.time_s * (1 - 1e-12)
+        assert large.flops > small.flops
+    assert many.memory.kv_bytes > few.memory.kv_bytes
+
+
+@settings(max_examples=60, deadline=None)
+@given(architectures(), devices(), requests())
+def test_fewer_bytes_per_weight_never_raise_the_decode_floor(model: ModelArchitecture, device: HardwareProfile, request: Request) -> None:
+    """bf16 against weight-only formats, which compute in the same units: floor and expected time of a decode step fall or stay."""
+    request = dataclasses.replace(request, activation_dtype="bf16", concurrency=None, batch=1)
+    wide, half, quarter = (predict(model, device, dataclasses.replace(request, weight_dtype=key)) for key in ("bf16", "int8", "int4"))
+    assert wide.decode.floor_s >= half.decode.floor_s >= quarter.decode.floor_s
+    assert wide.decode.time_s >= half.decode.time_s * (1 - 1e-12) >= quarter.decode.time_s * (1 - 1e-11)
+
+
+@settings(max_examples=60, deadline=None)
+@given(architectures(), devices(), requests(), st.floats(1.01, 4))
+def test_a_better_device_is_never_slower(model: ModelArchitecture, device: HardwareProfile, request: Request, factor: float) -> None:
+    wider = dataclasses.replace(device, bandwidth_bytes_per_s=device.bandwidth_bytes_per_s * factor)
+    stronger = dataclasses.replace(device, peak_flops_per_s={key: rate * factor for key, rate in device.peak_flops_per_s.items()})
+    base = predict(model, device, request)
+    for better in (predict(model, wider, request), predict(model, stronger, request)):
+        for worse_pass, better_pass in zip(passes(base), passes(better), strict=True):
+            assert better_pass.time_s <= worse_pass.time_s * (1 + 1e-12)
+            assert better_pass.floor_s <= worse_pass.floor_s * (1 + 1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(architectures(), devices(), requests())
+def test_two_ranks_carry_half_each(model: ModelArchitecture, device: HardwareProfile, request: Request) -> None:
+    if model.kv_heads % 2:
+        return
+    request = dataclasses.replace(request, concurrency=None)
+    alone, two = predict(model, device, request), predict(model, device, dataclasses.replace(request, tp=2))
+    for whole, half in zip(passes(alone), passes(two), strict=True):
+        assert half.flops == whole.flops / 2
+        assert half.bytes >= whole.bytes / 2 * (1 - 1e-12)
+    assert two.memory.kv_bytes == alone.memory.kv_bytes / 2
+
+
+@settings(max_examples=40, deadline=None)
+@given(architectures(), devices(), requests())
+def test_the_mean_step_lies_between_the_first_and_the_last(model: ModelArchitecture, device: HardwareProfile, request: Request) -> None:
+    found = predict(model, device, request)
+    assert found.first_step_s * (1 - 1e-12) <= found.decode.time_s <= found.last_step_s * (1 + 1e-12)

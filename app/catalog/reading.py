@@ -1,0 +1,222 @@
+"""From the catalog's TOML files to domain objects: units become SI, and every figure gets its label and source.
+
+Nothing is guessed: an unknown key, an unknown label or a figure without a source is a fault of the file, named by entry.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, get_args
+
+from app.catalog.names import CatalogFault
+from app.domain.architecture import ModelArchitecture
+from app.domain.engine import BitClass, EngineProfile
+from app.domain.hardware import LABELS, HardwareProfile, Provenance
+
+GIGA, TERA, MICROSECONDS_PER_SECOND = 1e9, 1e12, 1e6
+FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8")
+Entry = Mapping[str, Any]
+
+_DEVICE_REQUIRED = ("slug", "name", "vendor", "bandwidth_gb_per_s", "tflops")
+_DEVICE_OPTIONAL = ("memory_gb", "link", "link_gb_per_s", "tdp_w", "released_year", "notes", "fit", "achieved")
+_ORIGIN_KEYS = ("label", "source", "aliases", "except")
+_MODEL_REQUIRED = ("slug", *(field.name for field in fields(ModelArchitecture) if field.default is MISSING))
+_MODEL_OPTIONAL = (
+    "published_size",
+    "exact_parameters",
+    *(field.name for field in fields(ModelArchitecture) if field.default is not MISSING),
+)
+# What a [[device.except]] calls a figure -> the profile's field; number formats are those of `tflops`.
+_FIGURES = {
+    "memory": "memory_bytes",
+    "bandwidth": "bandwidth_bytes_per_s",
+    "link": "link_bytes_per_s",
+    "tdp_w": "tdp_w",
+    "released_year": "released_year",
+} | {number_format: f"peak_flops_per_s.{number_format}" for number_format in FORMATS}
+
+# What an [[engine]] states in microseconds -> the profile's field in seconds; an [[engine.except]] names it without the unit.
+_ENGINE_TIMES = {
+    f"{name}_us": f"{name}_s"
+    for name in ("launch", "per_layer", "step", "per_sequence", "front_end", "all_reduce_alpha", "prefill_floor_per_layer")
+}
+_ENGINE_BY_CLASS = ("weight_bandwidth_efficiency", "compute_efficiency")
+_ENGINE_PLAIN = ("kv_bandwidth_efficiency", "interference")
+_ENGINE_RANGES = ("itl_range", "ttft_range")
+_ENGINE_TEXTS = ("slug", "name", "version_notes", "notes", "cuda_graphs")
+_BIT_CLASSES = frozenset(get_args(BitClass))
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model of the catalog: its shapes, the spellings that mean them, and where they come from.
+
+    `exact_parameters` counts the text part's unique weights, by `exact_parameters_source`; None where nobody counted.
+    """
+
+    slug: str
+    name: str
+    architecture: ModelArchitecture
+    aliases: tuple[str, ...]
+    label: str
+    source: str
+    published_size: str | None = None
+    exact_parameters: int | None = None
+    exact_parameters_source: str | None = None
+
+
+def provenance_of(entry: Entry, where: str, otherwise: Provenance | None = None) -> Provenance:
+    """The entry's own label and source, each falling back on `otherwise`; an unknown label or empty source is a fault."""
+    label = entry.get("label", otherwise.label if otherwise else None)
+    source = entry.get("source", otherwise.source if otherwise else None)
+    if label not in LABELS:
+        raise CatalogFault(f"{where}: label {label!r} is none of {', '.join(LABELS)}")
+    if not isinstance(source, str) or not source.strip():
+        raise CatalogFault(f"{where}: a figure without a source; name the document or run it comes from")
+    return Provenance(label, source)
+
+
+def check_keys(entry: Entry, required: Iterable[str], optional: Iterable[str], where: str) -> None:
+    """A key nobody reads is a misspelt fact, a required one that is absent a fact forgotten; both are faults of the file."""
+    if missing := sorted(set(required) - set(entry)):
+        raise CatalogFault(f"{where}: {', '.join(missing)} missing; every entry must state it")
+    if unknown := sorted(set(entry) - {*required, *optional}):
+        raise CatalogFault(f"{where}: unknown key {', '.join(unknown)}; the keys are {', '.join(sorted({*required, *optional}))}")
+
+
+def read_device(entry: Entry) -> HardwareProfile:
+    """One [[device]] in SI units, with the provenance of each figure under the name of its field."""
+    where = f"hardware.toml, {entry.get('slug')}"
+    check_keys(entry, _DEVICE_REQUIRED, (*_DEVICE_OPTIONAL, *_ORIGIN_KEYS), where)
+    fits = {fit["format"]: fit for fit in entry.get("fit", ())}
+    achieved = {rate["format"]: rate for rate in entry.get("achieved", ())}
+    launch = {number_format: fit["launch_us"] / MICROSECONDS_PER_SECOND for number_format, fit in fits.items()}
+    reached = achieved.get("bf16", {}).get("bandwidth_gb_per_s")
+    return HardwareProfile(
+        slug=entry["slug"],
+        name=entry["name"],
+        vendor=entry["vendor"],
+        bandwidth_bytes_per_s=_si(entry["bandwidth_gb_per_s"], GIGA),
+        peak_flops_per_s={number_format: _si(rate, TERA) for number_format, rate in entry["tflops"].items()},
+        memory_bytes=_si_or_none(entry.get("memory_gb"), GIGA),
+        achieved_flops_per_s={number_format: _si(rate["tflops"], TERA) for number_format, rate in achieved.items()},
+        achieved_bandwidth_bytes_per_s=_si_or_none(reached, GIGA),
+        compute_efficiency={number_format: fit["compute_efficiency"] for number_format, fit in fits.items()},
+        bandwidth_efficiency=fits.get("bf16", {}).get("bandwidth_efficiency"),
+        launch_s=launch.get("bf16"),
+        bandwidth_efficiency_by_dtype={number_format: fit["bandwidth_efficiency"] for number_format, fit in fits.items()},
+        launch_s_by_dtype=launch,
+        link_name=entry.get("link"),
+        link_bytes_per_s=_si_or_none(entry.get("link_gb_per_s"), GIGA),
+        tdp_w=entry.get("tdp_w"),
+        released_year=entry.get("released_year"),
+        aliases=tuple(entry.get("aliases", ())),
+        notes=entry.get("notes", ""),
+        provenance=_specified(entry, where) | _measured(entry, where),
+    )
+
+
+def read_model(entry: Entry, exact_parameters_source: str) -> ModelEntry:
+    """One [[model]]; the keys that are fields of ModelArchitecture are its shapes."""
+    where = f"models.toml, {entry.get('slug')}"
+    check_keys(entry, _MODEL_REQUIRED, (*_MODEL_OPTIONAL, *_ORIGIN_KEYS), where)
+    shape_names = {field.name for field in fields(ModelArchitecture)}
+    shapes: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in entry.items() if name in shape_names
+    }
+    origin = provenance_of(entry, where)
+    exact = entry.get("exact_parameters")
+    return ModelEntry(
+        slug=entry["slug"],
+        name=entry["name"],
+        architecture=ModelArchitecture(**shapes),
+        aliases=tuple(entry.get("aliases", ())),
+        label=origin.label,
+        source=origin.source,
+        published_size=entry.get("published_size"),
+        exact_parameters=exact,
+        exact_parameters_source=exact_parameters_source if exact is not None else None,
+    )
+
+
+def read_engine(entry: Entry) -> EngineProfile:
+    """One [[engine]] in SI units, with the provenance of each figure under the name of its field."""
+    where = f"engines.toml, {entry.get('slug')}"
+    check_keys(
+        entry, ("slug", "name"), (*_ENGINE_TEXTS, *_ENGINE_TIMES, *_ENGINE_BY_CLASS, *_ENGINE_PLAIN, *_ENGINE_RANGES, *_ORIGIN_KEYS), where
+    )
+    figures: dict[str, Any] = {name: entry[name] for name in (*_ENGINE_TEXTS, *_ENGINE_BY_CLASS, *_ENGINE_PLAIN) if name in entry}
+    figures |= {field: entry[key] / MICROSECONDS_PER_SECOND for key, field in _ENGINE_TIMES.items() if key in entry}
+    figures |= {name: (entry[name][0], entry[name][1]) for name in _ENGINE_RANGES if name in entry}
+    return EngineProfile(**figures, aliases=tuple(entry.get("aliases", ())), provenance=_engine_origins(entry, where))
+
+
+def differing_shapes(one: ModelArchitecture, other: ModelArchitecture) -> tuple[str, ...]:
+    """The fields in which two models differ and that change what a pass costs; a longer context or another name does not."""
+    neutral = {"name", "model_type", "max_positions", "native_dtype", "notes"}
+    return tuple(
+        field.name
+        for field in fields(ModelArchitecture)
+        if field.name not in neutral and getattr(one, field.name) != getattr(other, field.name)
+    )
+
+
+def _si(value: float, unit: float) -> float:
+    """A figure in SI units; bytes and operations are whole, so the dust of the multiplication is rounded away."""
+    return float(round(value * unit))
+
+
+def _si_or_none(value: float | None, unit: float) -> float | None:
+    return None if value is None else _si(value, unit)
+
+
+def _specified(entry: Entry, where: str) -> dict[str, Provenance]:
+    """Label and source of each specified figure: the device's own, or those of the [[device.except]] that names it."""
+    given = {"bandwidth", *entry["tflops"]}
+    given |= {name for name, key in {"memory": "memory_gb", "link": "link_gb_per_s"}.items() if key in entry}
+    given |= {name for name in ("tdp_w", "released_year") if name in entry}
+    if unknown := sorted(given - set(_FIGURES)):
+        raise CatalogFault(f"{where}: {', '.join(unknown)} is no number format; the formats are {', '.join(FORMATS)}")
+    return {_FIGURES[name]: origin for name, origin in _origins(entry, given, where).items()}
+
+
+def _origins(entry: Entry, figures: set[str], where: str) -> dict[str, Provenance]:
+    """The entry's own label and source for each figure, replaced where an exception names it."""
+    default = provenance_of(entry, where)
+    origins = dict.fromkeys(sorted(figures), default)
+    for exception in entry.get("except", ()):
+        check_keys(exception, ("figures", "source"), ("label",), where)
+        if absent := sorted(set(exception["figures"]) - figures):
+            raise CatalogFault(f"{where}: an exception for {', '.join(absent)}, which the entry does not state")
+        origins |= dict.fromkeys(exception["figures"], provenance_of(exception, where, default))
+    return origins
+
+
+def _measured(entry: Entry, where: str) -> dict[str, Provenance]:
+    """Label and source of the figures that are no specification: fitted efficiencies and achieved rates."""
+    origins: dict[str, Provenance] = {}
+    for fit in entry.get("fit", ()):
+        origin = provenance_of(fit, where)
+        number_format = fit["format"]
+        for name in ("compute_efficiency", "bandwidth_efficiency_by_dtype", "launch_s_by_dtype"):
+            origins[f"{name}.{number_format}"] = origin
+        if number_format == "bf16":
+            origins |= {"bandwidth_efficiency": origin, "launch_s": origin}
+    for rate in entry.get("achieved", ()):
+        origin = provenance_of(rate, where)
+        origins[f"achieved_flops_per_s.{rate['format']}"] = origin
+        if "bandwidth_gb_per_s" in rate:
+            origins["achieved_bandwidth_bytes_per_s"] = origin
+    return origins
+
+
+def _engine_origins(entry: Entry, where: str) -> dict[str, Provenance]:
+    """Label and source of each figure of an engine: its own, or those of the [[engine.except]] that names it."""
+    stated = {key.removesuffix("_us"): [field] for key, field in _ENGINE_TIMES.items() if key in entry}
+    stated |= {name: [name] for name in (*_ENGINE_PLAIN, *_ENGINE_RANGES) if name in entry}
+    for name in _ENGINE_BY_CLASS:
+        classes = entry.get(name, {})
+        if unknown := sorted(set(classes) - _BIT_CLASSES):
+            raise CatalogFault(f"{where}: {name} by {', '.join(unknown)}; the weight-bit classes are {', '.join(sorted(_BIT_CLASSES))}")
+        stated |= {name: [f"{name}.{bits}" for bits in classes]} if classes else {}
+    origins = _origins(entry, set(stated), where)
+    return {field: origins[name] for name, field_names in stated.items() for field in field_names}

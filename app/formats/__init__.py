@@ -1,0 +1,80 @@
+"""Result files of other tools: the registry of importers, and the one call that reads a file.
+
+To add a format: one file beside these with an `IMPORTER`, one line in IMPORTERS, a folder of small files in tests/data. The first
+importer that matches reads the file; SGLang stands before vLLM, since its files have vLLM's keys too.
+"""
+
+from app.domain.errors import ImportRefused
+from app.domain.text import clean_text
+from app.formats import (
+    aiperf,
+    genai_perf,
+    guidellm,
+    inference_perf,
+    inferencemax,
+    llama_batched_bench,
+    llama_bench,
+    llama_cpp_timings,
+    llmperf,
+    ollama,
+    sglang_bench_serving,
+    sglang_one_batch,
+    vllm_bench_serve,
+    vllm_bench_serve_log,
+)
+from app.formats.document import Document, archive_kind, read_document
+from app.formats.importer import Importer, ParsedFile
+
+__all__ = ["IMPORTERS", "ParsedFile", "archive_kind", "read_runs"]
+
+IMPORTERS: tuple[Importer, ...] = (
+    sglang_bench_serving.IMPORTER,
+    vllm_bench_serve.IMPORTER,
+    llama_bench.IMPORTER,
+    vllm_bench_serve_log.IMPORTER,
+    sglang_one_batch.IMPORTER,
+    aiperf.IMPORTER,
+    llama_batched_bench.IMPORTER,
+    ollama.IMPORTER,
+    llama_cpp_timings.IMPORTER,
+    guidellm.IMPORTER,
+    inferencemax.IMPORTER,
+    inference_perf.IMPORTER,
+    llmperf.IMPORTER,
+    genai_perf.IMPORTER,
+)
+_KEYS_NAMED = 8
+
+
+def read_runs(name: str, data: bytes) -> ParsedFile:
+    """Recognise a file by its content and read its runs; `name` is for messages alone.
+
+    Raises ImportRefused, and nothing else, with a sentence that says what is wrong and where, and with what each importer said.
+    """
+    document = read_document(name, data)
+    tried: list[tuple[str, str]] = []
+    for importer in IMPORTERS:
+        reason = importer.matches(document)
+        if reason is None:
+            return _parsed(importer, document, tuple(tried))
+        tried.append((importer.id, reason))
+    raise ImportRefused(document.broken or _unknown(document), tuple(tried))
+
+
+def _parsed(importer: Importer, document: Document, tried: tuple[tuple[str, str], ...]) -> ParsedFile:
+    try:
+        runs = importer.parse(document)
+    except ImportRefused as refusal:
+        raise ImportRefused(refusal.reason, (*tried, (importer.id, refusal.reason))) from refusal
+    return ParsedFile(importer.id, tuple(runs), document.warnings)
+
+
+def _unknown(document: Document) -> str:
+    known = ", ".join(importer.title for importer in IMPORTERS)
+    if not document.is_json:
+        return f"The text is no result of a tool that is read here. These are: {known}."
+    if not document.entries:
+        return f"The JSON has no object in it, so no result. These are read: {known}."
+    keys = [clean_text(key, 40) for key in document.entries[0].values]
+    named = ", ".join(keys[:_KEYS_NAMED]) + (f" and {len(keys) - _KEYS_NAMED} more" if len(keys) > _KEYS_NAMED else "")
+    return f"The JSON, with the keys {named or '(none)'}, is no result of a tool that is read here. These are: {known}."

@@ -1,0 +1,104 @@
+"""Reading the small files of tests/data, and files made up on the spot."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.domain.run import Run
+from app.formats import ParsedFile, read_runs
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+
+
+@pytest.fixture
+def read_data() -> Callable[[str], ParsedFile]:
+    """Reads one of our own files by its path under tests/data."""
+    return lambda path: read_runs(path, (DATA / path).read_bytes())
+
+
+@pytest.fixture
+def read_json() -> Callable[[Any], ParsedFile]:
+    """Reads a value as the JSON file that holds it."""
+    return lambda value: read_runs("made-up.json", json.dumps(value).encode())
+
+
+@pytest.fixture
+def read_one() -> Callable[[Any], Run]:
+    """The only run of the JSON file that holds this value."""
+
+    def read(value: Any) -> Run:
+        (run,) = read_runs("made-up.json", json.dumps(value).encode()).runs
+        return run
+
+    return read
+
+
+@pytest.fixture
+def report() -> dict[str, Any]:
+    """A sound vLLM report: 20 requests of 100 prompt and 51 output tokens in 10 s; end to end 550 ms = 50 ms + 50 x 10 ms."""
+    return {
+        "date": "20250901-120000",
+        "endpoint_type": "vllm",
+        "backend": "vllm",
+        "label": None,
+        "model_id": "acme/tiny-8b",
+        "tokenizer_id": "acme/tiny-8b",
+        "num_prompts": 20,
+        "request_rate": "inf",
+        "burstiness": 1.0,
+        "max_concurrency": None,
+        "duration": 10.0,
+        "completed": 20,
+        "failed": 0,
+        "total_input_tokens": 2000,
+        "total_output_tokens": 1020,
+        "request_throughput": 2.0,
+        "output_throughput": 102.0,
+        "total_token_throughput": 302.0,
+        "mean_ttft_ms": 50.0,
+        "median_ttft_ms": 49.0,
+        "std_ttft_ms": 5.0,
+        "p99_ttft_ms": 70.0,
+        "mean_tpot_ms": 10.0,
+        "median_tpot_ms": 10.0,
+        "std_tpot_ms": 0.5,
+        "p99_tpot_ms": 12.0,
+        "mean_itl_ms": 10.0,
+        "median_itl_ms": 9.0,
+        "std_itl_ms": 3.0,
+        "p99_itl_ms": 30.0,
+        "mean_e2el_ms": 550.0,
+        "median_e2el_ms": 549.0,
+        "std_e2el_ms": 6.0,
+        "p99_e2el_ms": 570.0,
+    }
+
+
+@pytest.fixture
+def detailed(report: dict[str, Any]) -> dict[str, Any]:
+    """The same with per-request arrays: four requests of 3, 5, 2 and 1 tokens in 2 s, one more that failed."""
+    aggregates = {key: value for key, value in report.items() if not key.endswith("_ms")}
+    return {
+        **aggregates,
+        "num_prompts": 5,
+        "duration": 2.0,
+        "completed": 4,
+        "failed": 1,
+        "total_input_tokens": 110,
+        "total_output_tokens": 11,
+        "request_throughput": 2.0,
+        "output_throughput": 5.5,
+        "total_token_throughput": 60.5,
+        "mean_ttft_ms": 250.0,
+        "mean_tpot_ms": 20.0,
+        "mean_itl_ms": 130 / 7,
+        "mean_e2el_ms": 282.5,
+        "input_lens": [10, 20, 30, 40, 50],
+        "output_lens": [3, 5, 2, 0, 1],
+        "ttfts": [0.1, 0.2, 0.3, 0.0, 0.4],
+        "itls": [[0.01, 0.01], [0.02, 0.02, 0.02, 0.02], [0.03], [], []],
+        "errors": ["", "", "", "Traceback: timeout", ""],
+    }

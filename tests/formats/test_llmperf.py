@@ -1,0 +1,124 @@
+"""llmperf: its ITL is none, ITL from means and TPOT from responses, maps by concurrency, failures."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.domain.errors import ImportRefused
+from app.domain.run import Rate, RequestCounts, Run
+from app.formats import ParsedFile, read_runs
+from app.formats.llmperf import ALONE, NO_ITL, ONE_TOKENIZER
+
+Reader = Callable[[str], ParsedFile]
+Json = dict[str, Any]
+DATA = Path(__file__).resolve().parents[1] / "data" / "llmperf"
+
+
+def flags(run: Run) -> dict[str, str]:
+    return {flag.flag: flag.evidence for flag in run.flags}
+
+
+def mean(run: Run, metric: str) -> float | None:
+    distribution = run.distribution(metric)
+    assert distribution is not None
+    return distribution.mean
+
+
+def read(value: object) -> tuple[Run, ...]:
+    parsed = read_runs("x.json", json.dumps(value).encode())
+    assert parsed.format == "llmperf"
+    return parsed.runs
+
+
+def summary(**changes: Any) -> Json:
+    value: Json = json.loads((DATA / "summary.json").read_text())
+    return {**value, **changes}
+
+
+def test_what_it_calls_itl_is_the_whole_request_over_its_tokens(read_data: Reader) -> None:
+    (run,) = read_data("llmperf/summary.json").runs
+    # (550 - 50) ms x 20 / (1020 - 20) tokens; 550 / 51 = 10.78 ms is what the file says.
+    assert mean(run, "itl_s") == pytest.approx(0.01)
+    assert run.distribution("itl_s").origin == "derived"  # type: ignore[union-attr]
+    assert float(run.labels["request_s_per_output_token"]) == pytest.approx(0.55 / 51, rel=1e-5)
+    assert not {"tpot_s", "chunk_gap_s"} & set(run.metrics)
+    assert {NO_ITL, ONE_TOKENIZER} <= set(run.warnings)
+
+
+def test_summary(read_data: Reader) -> None:
+    (run,) = read_data("llmperf/summary.json").runs
+    ttft = run.distribution("ttft_s")
+    assert ttft is not None
+    assert (ttft.mean, ttft.n, ttft.origin) == (0.05, 20, "reported")
+    assert ttft.p99 == pytest.approx(0.075)
+    assert ttft.std == pytest.approx(0.005)
+    assert (run.model, run.engine, run.load_mode, run.workload.concurrency) == ("acme/tiny-8b", None, "closed", 4)
+    assert run.requests == RequestCounts(22, 20, 2)
+    assert run.duration_s == pytest.approx(10.0)  # 20 requests at 120 a minute
+    assert run.rate("output_tokens_per_s") == Rate(102.0, "aggregate", "reported")
+    assert run.rate("requests_per_s").value == pytest.approx(2.0)  # type: ignore[union-attr]
+    assert run.rate("total_tokens_per_s").value == pytest.approx(302.0)  # type: ignore[union-attr]
+    assert (run.labels["framework"], run.labels["error_codes"]) == ("acme-server", "{429: 2}")
+    assert "api" not in run.labels  # an address
+    assert "failures_excluded" in flags(run)
+
+
+def test_a_map_of_runs_by_concurrency_gives_each(read_data: Reader) -> None:
+    one, eight = read_data("llmperf/by_concurrency.json").runs
+    assert [run.workload.concurrency for run in (one, eight)] == [1, 8]
+    assert (one.load_mode, eight.load_mode) == ("single", "closed")
+    assert mean(eight, "itl_s") == pytest.approx(0.02)
+    assert one.rate("prefill_tokens_per_s").value == pytest.approx(100 / 0.05)  # type: ignore[union-attr]
+    assert eight.rate("prefill_tokens_per_s") is None
+
+
+def test_individual_responses_give_samples(read_data: Reader) -> None:
+    (run,) = read_data("llmperf/individual.json").runs
+    assert run.requests == RequestCounts(4, 3, 1)
+    assert run.samples is not None
+    assert run.samples.errors[2] == "429 Too many requests"
+    # 20 + 80 ms over 2 + 4 gaps; requests alone 10 and 20 ms; the third has one token and no TPOT.
+    assert mean(run, "itl_s") == pytest.approx(0.1 / 6)
+    assert mean(run, "tpot_s") == pytest.approx(0.015)
+    assert run.distribution("tpot_s").n == 2  # type: ignore[union-attr]
+    assert mean(run, "ttft_s") == pytest.approx(0.2)
+    assert (run.workload.prompt_tokens_total, run.workload.output_tokens_total) == (30, 9)
+    assert (run.model, run.duration_s, run.rate("output_tokens_per_s")) == (None, None, None)
+    assert ALONE in run.warnings
+    assert {"failures_excluded", "tpot_undefined_single_token"} <= set(flags(run))
+
+
+def test_nan_of_pandas_and_nothing_completed() -> None:
+    (run,) = read(summary(results_ttft_s_mean=float("nan")))
+    assert mean(run, "ttft_s") is None
+    assert "itl_s" not in run.metrics
+    assert "results_ttft_s_mean" in flags(run)["nan_values"]
+    (nothing,) = read(summary(results_num_completed_requests=0, results_number_errors=22))
+    assert (nothing.metrics, set(flags(nothing))) == ({}, {"zero_completed"})
+
+
+def test_responses_that_all_failed() -> None:
+    row = {"error_code": 500, "error_msg": "x", "ttft_s": 0, "end_to_end_latency_s": 0, "request_output_throughput_token_per_s": 0}
+    (run,) = read([row, row])
+    assert run.requests == RequestCounts(2, 0, 2)
+    assert (run.metrics, set(flags(run))) == ({}, {"zero_completed"})
+
+
+def test_lengths_are_compared_where_no_spread_was_asked_for() -> None:
+    (run,) = read(summary(mean_input_tokens=150))
+    assert "input_length_mismatch" in flags(run)
+    assert "short_outputs_eos" not in flags(run)  # the outputs were to spread by 10
+    (spread,) = read(summary(mean_input_tokens=150, stddev_input_tokens=20))
+    assert "input_length_mismatch" not in flags(spread)
+
+
+@pytest.mark.parametrize(
+    "value", [{"1": {"a": 1}}, {"1": {"results_ttft_s_mean": 1}, "x": {}}, [{"results_ttft_s_mean": 1}, {"request_output": 1}]]
+)
+def test_what_is_not_its_file(value: object) -> None:
+    with pytest.raises(ImportRefused) as refused:
+        read_runs("x", json.dumps(value).encode())
+    assert "no keys results_ttft_s" in dict(refused.value.tried)["llmperf"]

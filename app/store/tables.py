@@ -1,0 +1,224 @@
+"""What the database holds. Times are UTC, seconds are seconds, NULL is "not known"; states are plain strings.
+
+Constraint names follow one convention, so that a migration can name them on both databases.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Index, Integer, LargeBinary, MetaData, UniqueConstraint
+from sqlalchemy.orm import registry
+from sqlmodel import Field, SQLModel
+
+from app.store.types import CleanText, FiniteDouble, FiniteJson, Name
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite numbers rows by itself only in a column of its own INTEGER type, which is 64 bits wide there.
+ROW_ID = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class Table(SQLModel, registry=registry(metadata=metadata)):
+    """The base of every table, with a registry of its own."""
+
+
+class ProfileTable(Table):
+    """A named set of facts: `data` is the domain dataclass as plain JSON, `source` what it was made from where that is kept.
+
+    `origin` is `catalog` (shipped, read-only) or `user`.
+    """
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=ROW_ID)
+    slug: str = Field(sa_type=Name, unique=True)
+    name: str = Field(sa_type=CleanText)
+    origin: str = Field(sa_type=Name)
+    aliases: list[str] = Field(default_factory=list, sa_type=FiniteJson)
+    data: dict[str, Any] = Field(sa_type=FiniteJson)
+    source: dict[str, Any] | None = Field(default=None, sa_type=FiniteJson)
+    notes: str = Field(default="", sa_type=CleanText)
+    created_at: datetime
+    updated_at: datetime
+
+
+class HardwareProfileRow(ProfileTable, table=True):
+    """One device."""
+
+    __tablename__ = "hardware_profile"
+
+
+class ModelProfileRow(ProfileTable, table=True):
+    """One model's architecture."""
+
+    __tablename__ = "model_profile"
+
+
+class EngineProfileRow(ProfileTable, table=True):
+    """One serving engine."""
+
+    __tablename__ = "engine_profile"
+
+
+class UploadRow(Table, table=True):
+    """One file as it came, named by its content within a project. Its bytes are in `upload_chunk`."""
+
+    __tablename__ = "upload"
+    # The same bytes twice in a project are one upload, whoever is faster.
+    __table_args__ = (UniqueConstraint("project", "sha256"), {"sqlite_autoincrement": True})
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=ROW_ID)
+    project: str = Field(sa_type=Name)
+    sha256: str = Field(sa_type=Name)
+    name: str = Field(sa_type=CleanText)
+    size: int = Field(sa_type=BigInteger)
+    format: str = Field(sa_type=Name)
+    chunk_count: int
+    received_at: datetime
+
+
+class UploadChunkRow(Table, table=True):
+    """One MiB of the original, compressed; `position` counts from 0."""
+
+    __tablename__ = "upload_chunk"
+
+    upload_id: int = Field(primary_key=True, sa_type=BigInteger, foreign_key="upload.id", ondelete="CASCADE")
+    position: int = Field(primary_key=True)
+    data: bytes = Field(sa_type=LargeBinary)
+
+
+class RunRow(Table, table=True):
+    """One operating point: the scalars of a Run, and the columns that lists sort by (`ttft_p50_s` … `prefill_share`).
+
+    `happened_at` is when it was measured, or received where the file does not say; `search` is the folded text that a search looks into.
+    """
+
+    __tablename__ = "run"
+    # An address like /runs/17 must never come to mean another run, so ids are not used again.
+    # The three indexes that start with project and end in words answer what a filter may offer without reading a row.
+    __table_args__ = (
+        Index(None, "happened_at"),
+        Index(None, "project", "happened_at"),
+        Index(None, "project", "model_slug", "model"),
+        Index(None, "project", "hardware_slug", "hardware"),
+        Index(None, "project", "engine", "format"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=ROW_ID)
+    upload_id: int = Field(sa_type=BigInteger, foreign_key="upload.id", ondelete="CASCADE", index=True)
+    seq_in_file: int
+    project: str = Field(sa_type=Name)
+    label: str | None = Field(default=None, sa_type=CleanText)
+    notes: str = Field(default="", sa_type=CleanText)
+    format: str = Field(sa_type=Name)
+    importer_version: int = Field(sa_type=BigInteger)
+    engine: str | None = Field(default=None, sa_type=Name)
+    engine_version: str | None = Field(default=None, sa_type=CleanText)
+    model: str | None = Field(default=None, sa_type=Name)
+    model_slug: str | None = Field(default=None, sa_type=Name)
+    hardware: str | None = Field(default=None, sa_type=Name)
+    hardware_slug: str | None = Field(default=None, sa_type=Name)
+    devices: int | None = Field(default=None, sa_type=BigInteger)
+    tp: int | None = Field(default=None, sa_type=BigInteger)
+    pp: int | None = Field(default=None, sa_type=BigInteger)
+    ep: int | None = Field(default=None, sa_type=BigInteger)
+    weight_dtype: str | None = Field(default=None, sa_type=CleanText)
+    kv_dtype: str | None = Field(default=None, sa_type=CleanText)
+    started_at: datetime | None = None
+    duration_s: float | None = Field(default=None, sa_type=FiniteDouble)
+    load_mode: str | None = Field(default=None, sa_type=CleanText)
+    measured_at: str | None = Field(default=None, sa_type=CleanText)
+    token_count_source: str | None = Field(default=None, sa_type=CleanText)
+    prompt_tokens_mean: float | None = Field(default=None, sa_type=FiniteDouble)
+    output_tokens_mean: float | None = Field(default=None, sa_type=FiniteDouble)
+    prompt_tokens_total: int | None = Field(default=None, sa_type=BigInteger)
+    output_tokens_total: int | None = Field(default=None, sa_type=BigInteger)
+    concurrency: int | None = Field(default=None, sa_type=BigInteger)
+    request_rate_per_s: float | None = Field(default=None, sa_type=FiniteDouble)
+    rate_unlimited: bool = False
+    context_depth_tokens: int = Field(default=0, sa_type=BigInteger)
+    dataset: str | None = Field(default=None, sa_type=CleanText)
+    requests_sent: int | None = Field(default=None, sa_type=BigInteger)
+    requests_completed: int | None = Field(default=None, sa_type=BigInteger)
+    requests_failed: int | None = Field(default=None, sa_type=BigInteger)
+    flags: list[Any] = Field(default_factory=list, sa_type=FiniteJson)
+    labels: dict[str, Any] = Field(default_factory=dict, sa_type=FiniteJson)
+    warnings: list[Any] = Field(default_factory=list, sa_type=FiniteJson)
+    ttft_p50_s: float | None = Field(default=None, sa_type=FiniteDouble)
+    ttft_mean_s: float | None = Field(default=None, sa_type=FiniteDouble)
+    prefill_mean_s: float | None = Field(default=None, sa_type=FiniteDouble)
+    itl_mean_s: float | None = Field(default=None, sa_type=FiniteDouble)
+    tpot_mean_s: float | None = Field(default=None, sa_type=FiniteDouble)
+    e2e_mean_s: float | None = Field(default=None, sa_type=FiniteDouble)
+    output_tokens_per_s: float | None = Field(default=None, sa_type=FiniteDouble)
+    mbu: float | None = Field(default=None, sa_type=FiniteDouble)
+    mfu: float | None = Field(default=None, sa_type=FiniteDouble)
+    prefill_share: float | None = Field(default=None, sa_type=FiniteDouble)
+    search: str = Field(default="", sa_type=CleanText)
+    happened_at: datetime
+    created_at: datetime
+    updated_at: datetime
+
+
+class RunTagRow(Table, table=True):
+    """One tag of one run; `project` is the run's, so that the tags of a project are counted without reading its runs."""
+
+    __tablename__ = "run_tag"
+    __table_args__ = (Index(None, "project", "tag"),)
+
+    run_id: int = Field(primary_key=True, sa_type=BigInteger, foreign_key="run.id", ondelete="CASCADE")
+    tag: str = Field(primary_key=True, sa_type=Name, index=True)
+    project: str = Field(sa_type=Name)
+
+
+class MetricValueRow(Table, table=True):
+    """One statistic of one metric: `stat` is a statistic's name, `value` for a rate, or `n` where only the count is known."""
+
+    __tablename__ = "metric_value"
+
+    run_id: int = Field(primary_key=True, sa_type=BigInteger, foreign_key="run.id", ondelete="CASCADE")
+    key: str = Field(primary_key=True, sa_type=Name)
+    stat: str = Field(primary_key=True, sa_type=Name)
+    value: float = Field(sa_type=FiniteDouble)
+    scope: str | None = Field(default=None, sa_type=Name)
+    origin: str = Field(sa_type=Name)
+    definition: str = Field(sa_type=Name)
+    n: int | None = Field(default=None, sa_type=BigInteger)
+
+
+class RequestSamplesRow(Table, table=True):
+    """That a run has per-request samples: how many requests, how many gaps between chunks, and the texts of its errors."""
+
+    __tablename__ = "request_samples"
+
+    run_id: int = Field(primary_key=True, sa_type=BigInteger, foreign_key="run.id", ondelete="CASCADE")
+    size: int = Field(sa_type=BigInteger)
+    gap_count: int = Field(sa_type=BigInteger)
+    errors: bytes = Field(sa_type=LargeBinary)
+
+
+class SampleChunkRow(Table, table=True):
+    """A stretch of one column of samples, encoded by `samples.encode`; `position` counts stretches from 0."""
+
+    __tablename__ = "sample_chunk"
+
+    run_id: int = Field(primary_key=True, sa_type=BigInteger, foreign_key="request_samples.run_id", ondelete="CASCADE")
+    name: str = Field(primary_key=True, sa_type=Name)
+    position: int = Field(primary_key=True)
+    data: bytes = Field(sa_type=LargeBinary)
+
+
+class SampleHistogramRow(Table, table=True):
+    """The histogram of one metric over the requests that succeeded, as `histogram.Histogram` writes it."""
+
+    __tablename__ = "sample_histogram"
+
+    run_id: int = Field(primary_key=True, sa_type=BigInteger, foreign_key="request_samples.run_id", ondelete="CASCADE")
+    key: str = Field(primary_key=True, sa_type=Name)
+    data: bytes = Field(sa_type=LargeBinary)

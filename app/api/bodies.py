@@ -1,0 +1,160 @@
+"""Request bodies: finite numbers, bounded texts, no unknown keys, so that a typo is an answer and not a silence."""
+
+import re
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def _no_truth(value: Any) -> Any:
+    """Python counts true as 1; a sender who writes it means something else."""
+    if isinstance(value, bool):
+        raise ValueError("Input should be a number, not true or false")
+    return value
+
+
+def _written_out(value: Any) -> Any:
+    """A bare number, such as a year, would count as seconds since 1970."""
+    if isinstance(value, str) and not _DATE.match(value):
+        raise ValueError("Input should be a date such as 2026-05-01, or a moment such as 2026-05-01T12:00:00Z")
+    return value
+
+
+# The check for true and false stands last, so that the limits before it reach the published schema.
+_Number = BeforeValidator(_no_truth)
+Tokens = Annotated[int, Field(ge=1, le=10_000_000), _Number]
+Count = Annotated[int, Field(ge=1, le=1_000_000), _Number]
+Degree = Annotated[int, Field(ge=1, le=4096), _Number]
+Figure = Annotated[float, Field(ge=1, le=1e21), _Number]
+Moment = Annotated[AwareDatetime | date, BeforeValidator(_written_out)]
+Words = Annotated[str, Field(max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Point = Annotated[Annotated[int, Field(ge=-(2**53), le=2**53)] | Words, _Number]
+
+
+class Body(BaseModel):
+    """Base of every body."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class PredictionRequest(Body):
+    """One question: a model and a device by slug or alias, token counts, precision."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        allow_inf_nan=False,
+        json_schema_extra={"examples": [{"model": "textbook-8b", "hardware": "textbook-h100", "calibration": "textbook"}]},
+    )
+
+    model: Name = "textbook-8b"
+    hardware: Name = "textbook-h100"
+    prompt_tokens: Tokens = 2000
+    output_tokens: Tokens = 300
+    batch: Count = 1
+    concurrency: Count | None = None
+    cached_prefix_tokens: Annotated[int, Field(ge=0, le=10_000_000), _Number] = 0
+    tp: Degree = 1
+    pp: Degree = 1
+    ep: Degree = 1
+    weight_dtype: Words = "bf16"
+    activation_dtype: Words = "bf16"
+    kv_dtype: Words = "bf16"
+    engine: Name | None = None
+    calibration: Words = "default"
+
+
+class PredictionQuery(PredictionRequest):
+    """The same as query parameters; the founding case when nothing is given."""
+
+    calibration: Words = "textbook"
+
+
+class PredictionBody(PredictionRequest):
+    """A request, or a grid of them: `sweep` maps keys of the request to lists of values."""
+
+    sweep: dict[Words, Annotated[list[Point], Field(min_length=1, max_length=10_000)]] | None = Field(
+        default=None, max_length=4, examples=[{"prompt_tokens": [500, 2000, 8000], "batch": [1, 8, 32]}]
+    )
+
+
+class HardwareBody(Body):
+    """A device's figures in SI units. With `clone_of` the others change a copy of that profile."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        allow_inf_nan=False,
+        json_schema_extra={
+            "examples": [{"clone_of": "h100-sxm5-80gb", "name": "H100, our rack", "achieved_flops_per_s": {"bf16": 6.1e14}}],
+        },
+    )
+
+    clone_of: Words | None = None
+    name: Words | None = None
+    vendor: Words | None = None
+    memory_bytes: Figure | None = None
+    bandwidth_bytes_per_s: Figure | None = None
+    peak_flops_per_s: dict[Words, Figure | None] | None = None
+    achieved_flops_per_s: dict[Words, Figure | None] | None = None
+    achieved_bandwidth_bytes_per_s: Figure | None = None
+    link_name: Words | None = None
+    link_bytes_per_s: Figure | None = None
+    tdp_w: Figure | None = None
+    released_year: Annotated[int, Field(ge=1970, le=2100), _Number] | None = None
+    aliases: Annotated[list[Words], Field(max_length=100)] | None = None
+    notes: Annotated[str, Field(max_length=10_000)] | None = None
+
+
+class ModelBody(Body):
+    """A model from its Hugging Face `config.json`, or a copy of one under another name."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        allow_inf_nan=False,
+        json_schema_extra={"examples": [{"clone_of": "llama-3-1-8b", "name": "our-8b-finetune"}]},
+    )
+
+    clone_of: Words | None = None
+    name: Words | None = None
+    config: dict[str, Any] | None = None
+    aliases: Annotated[list[Words], Field(max_length=100)] | None = None
+
+
+class RunQuery(Body):
+    """Which runs a list shows, in which order and form."""
+
+    project: Words | None = None
+    model: Words | None = None
+    hardware: Words | None = None
+    engine: Words | None = None
+    format: Words | None = None
+    tag: Words | None = None
+    q: Words | None = Field(default=None, description="Words that must all occur in label, model, hardware, engine, tags or file name")
+    since: Moment | None = Field(default=None, description="First moment, inclusive")
+    until: Moment | None = Field(default=None, description="Last moment, exclusive")
+    sort: Annotated[str, Field(max_length=40, description="A column's name, with a leading minus for descending")] = "-happened_at"
+    cursor: Annotated[str, Field(max_length=400)] | None = Field(default=None, description="`next` of the page before")
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    as_: Literal["json", "csv"] | None = Field(default=None, alias="as")
+
+
+class RunPatch(Body):
+    """What a person may correct about a stored run; null clears a field, an absent key leaves it."""
+
+    model_config = ConfigDict(
+        extra="forbid", allow_inf_nan=False, json_schema_extra={"examples": [{"hardware": "h100-sxm5-80gb", "tp": 1}]}
+    )
+
+    label: Words | None = None
+    model: Words | None = None
+    hardware: Words | None = None
+    engine: Words | None = None
+    devices: Degree | None = None
+    tp: Degree | None = None
+    weight_dtype: Words | None = None
+    kv_dtype: Words | None = None
+    tags: Annotated[list[Words], Field(max_length=50)] | None = None
+    notes: Annotated[str, Field(max_length=20_000)] | None = None

@@ -1,0 +1,354 @@
+"""The shapes of answers, for OpenAPI: what another tool may rely on. Answers are built by services; a test holds them to these."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+
+class Shape(BaseModel):
+    """Base: further keys may come, the named ones stay."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class HealthShape(Shape):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class CheckShape(Shape):
+    """One thing that must hold; `detail` says what was found and what to do."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class ReadinessShape(Shape):
+    """Whether requests can be served."""
+
+    status: Literal["ready", "not ready"]
+    checks: list[CheckShape]
+
+
+class WorkloadShape(Shape):
+    """Means are over the requests that succeeded."""
+
+    prompt_tokens_mean: float | None
+    output_tokens_mean: float | None
+    prompt_tokens_total: int | None
+    output_tokens_total: int | None
+    concurrency: int | None
+    request_rate_per_s: float | None
+    rate_unlimited: bool
+    context_depth_tokens: int
+
+
+class CountsShape(Shape):
+    """Requests."""
+
+    sent: int | None
+    completed: int | None
+    failed: int | None
+
+
+class FlagShape(Shape):
+    """A note about the data; `withholds` lists metrics that are null because of it."""
+
+    flag: str
+    evidence: str
+    withholds: list[str]
+
+
+class EfficiencyShape(Shape):
+    """Distance to the physical limit, as fractions of the specified peaks."""
+
+    decode_floor_s: float | None
+    mbu: float | None
+    prefill_floor_s: float | None
+    mfu: float | None
+    against: Literal["peak"]
+
+
+class RunSummary(Shape):
+    """One operating point; times in seconds, null for not known."""
+
+    format: str
+    engine: str | None
+    engine_version: str | None
+    model: str | None
+    hardware: str | None
+    devices: int | None
+    tp: int | None
+    weight_dtype: str | None
+    started_at: str | None
+    duration_s: float | None
+    workload: WorkloadShape
+    requests: CountsShape
+    metrics: dict[str, Any] = Field(
+        examples=[
+            {
+                "ttft_s": {
+                    "mean": 0.095,
+                    "p50": 0.094,
+                    "p90": 0.1,
+                    "p95": 0.11,
+                    "p99": 0.12,
+                    "std": 0.004,
+                    "min": 0.08,
+                    "max": 0.2,
+                    "n": 1000,
+                    "from": "samples",
+                },
+                "decode_tokens_per_s": {"value": 143.0, "scope": "request", "from": "derived"},
+                "prefill_s": None,
+            }
+        ]
+    )
+    flags: list[FlagShape]
+    labels: dict[str, str]
+    efficiency: EfficiencyShape | None = None
+    warnings: list[str]
+
+
+class StoredRunShape(RunSummary):
+    """A run summary with its number and address here."""
+
+    id: int
+    url: str
+    project: str
+    tags: list[str]
+    notes: str
+
+
+class RunList(Shape):
+    """One page of runs, newest first unless sorted otherwise."""
+
+    items: list[StoredRunShape]
+    next: str | None
+
+
+class RefusedShape(Shape):
+    """A file that gave no run: why, and what was tried."""
+
+    file: str
+    reason: str
+    tried: list[dict[str, str]]
+
+
+class ImportAnswer(Shape):
+    """What became of an upload."""
+
+    runs: list[StoredRunShape]
+    refused: list[RefusedShape]
+    warnings: list[str]
+
+
+class RequestRows(Shape):
+    """Per-request rows."""
+
+    items: list[dict[str, Any]]
+    next: str | None
+
+
+class HalfShape(Shape):
+    """One half of a request: its blocks sum to `total_s`; `unexplained_s` is what no block accounts for."""
+
+    phase: Literal["prefill", "decode"]
+    each_s: float
+    times: float
+    total_s: float
+    unexplained_s: float | None
+    blocks: list[dict[str, Any]]
+
+
+class DecompositionShape(Shape):
+    """Where the time of a mean request goes."""
+
+    total_s: float
+    measured: bool
+    halves: list[HalfShape]
+
+
+class RooflineShape(Shape):
+    """The device's two ceilings, and the points of a run under them."""
+
+    ceilings: dict[str, Any]
+    points: list[dict[str, Any]]
+    notes: list[str]
+
+
+class FigureShape(Shape):
+    """A plotly figure."""
+
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+
+
+class PassShape(Shape):
+    """One forward pass: floor <= attainable <= expected time, in seconds."""
+
+    time_s: float
+    floor_s: float
+    attainable_s: float
+    compute_s: float
+    memory_s: float
+    comm_s: float
+    overhead_s: float
+    bound: str
+    flops: float
+    bytes: float
+    intensity_flops_per_byte: float
+    terms: list[dict[str, Any]]
+
+
+class DecodeShape(PassShape):
+    """The mean decode step, with the first and the last."""
+
+    first_step_s: float
+    last_step_s: float
+
+
+_FOUNDING_PREFILL: JsonDict = {
+    "time_s": 0.07619, "floor_s": 0.03236, "attainable_s": 0.07619, "compute_s": 0.07619, "memory_s": 0.004776, "comm_s": 0.0,
+    "overhead_s": 0.0, "bound": "compute", "flops": 3.2e13, "bytes": 1.6e10, "intensity_flops_per_byte": 2000.0, "terms": [],
+}  # fmt: skip
+_FOUNDING_DECODE: JsonDict = {
+    "time_s": 0.004776, "floor_s": 0.004776, "attainable_s": 0.004776, "compute_s": 3.81e-5, "memory_s": 0.004776, "comm_s": 0.0,
+    "overhead_s": 0.0, "bound": "memory", "flops": 1.6e10, "bytes": 1.6e10, "intensity_flops_per_byte": 1.0, "terms": [],
+    "first_step_s": 0.004776, "last_step_s": 0.004776,
+}  # fmt: skip
+_FOUNDING: JsonDict = {
+    "prefill": _FOUNDING_PREFILL, "decode": _FOUNDING_DECODE, "ttft_s": 0.07619, "itl_s": 0.004776, "total_s": 1.5043,
+    "prefill_share": 0.0507, "ridge_flops_per_byte": {"peak": 295.2, "achieved": 125.4},
+    "tokens_per_s": {"request": 209.4, "aggregate": 209.4},
+    "memory": {"weight_bytes": 1.6e10, "kv_bytes_per_token": 131072.0, "kv_bytes": 3.015e8, "activation_bytes": 1.725e8,
+               "capacity_bytes": None, "fits": None, "max_batch": None},
+    "range": {"ttft_s": [0.0381, 0.1524], "itl_s": [0.004776, 0.007164]},
+    "assumptions": ["Textbook H100 is taken at 420 TFLOP/s and 3.35 TB/s."], "model_version": "dense-1",
+}  # fmt: skip
+
+
+class PredictionShape(Shape):
+    """Both phases of one request."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [_FOUNDING]})
+
+    prefill: PassShape
+    decode: DecodeShape
+    ttft_s: float
+    itl_s: float
+    total_s: float
+    prefill_share: float
+    ridge_flops_per_byte: dict[str, float]
+    tokens_per_s: dict[str, float]
+    memory: dict[str, Any]
+    range: dict[str, list[float]]
+    assumptions: list[str]
+    model_version: str
+
+
+class SweepShape(Shape):
+    """A grid, row-major over the axes; a cell that cannot be priced is null with its reason in `refused`."""
+
+    axes: list[dict[str, Any]]
+    columns: dict[str, list[Any]]
+    refused: list[dict[str, Any]]
+
+
+class ComparableShape(Shape):
+    """Whether the runs answer the same question, and every setting that differs."""
+
+    ok: bool
+    reasons: list[str]
+    differing: list[dict[str, Any]]
+
+
+class ComparisonShape(Shape):
+    """The explanation of a difference; the first pair stands at the top level."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {
+                    "base": 1,
+                    "others": [2],
+                    "comparable": {"ok": True, "reasons": [], "differing": [{"key": "weight_dtype", "base": "bf16", "other": "int4"}]},
+                    "metrics": [
+                        {
+                            "key": "itl_s",
+                            "stat": "mean",
+                            "base": 0.007,
+                            "other": 0.005,
+                            "delta": -0.002,
+                            "ratio": 0.714,
+                            "verdict": "improved",
+                            "n": [119600, 119600],
+                            "noise": 0.03,
+                        }
+                    ],
+                    "attribution": {
+                        "total_s": -0.471,
+                        "parts": [
+                            {"phase": "prefill", "part": "first token", "delta_s": 0.127, "workload_s": 0.0, "efficiency_s": 0.127},
+                            {"phase": "decode", "part": "steps", "delta_s": -0.598, "workload_s": 0.0, "efficiency_s": -0.598},
+                        ],
+                        "remainder_s": 0.0,
+                    },
+                    "phase": "both",
+                    "sentence": "Prefill got 3.1× slower, decode 28.6 % faster; break-even at 65 output tokens.",
+                }
+            ]
+        },
+    )
+
+    base: int
+    others: list[int]
+    comparable: ComparableShape
+    metrics: list[dict[str, Any]]
+    attribution: dict[str, Any] | None
+    phase: str
+    sentence: str
+    break_even_output_tokens: int | None
+    comparisons: list[dict[str, Any]]
+
+
+class HardwareShape(Shape):
+    """A device; `provenance` gives each figure's label and source."""
+
+    slug: str
+    name: str
+    vendor: str
+    origin: Literal["catalog", "user"]
+    memory_bytes: float | None
+    bandwidth_bytes_per_s: float
+    peak_flops_per_s: dict[str, float]
+    achieved_flops_per_s: dict[str, float]
+    provenance: dict[str, dict[str, str]]
+
+
+class HardwareList(Shape):
+    """Devices."""
+
+    items: list[HardwareShape]
+    next: str | None
+
+
+class ModelShape(Shape):
+    """A model's shapes and what follows from them."""
+
+    slug: str
+    name: str
+    origin: Literal["catalog", "user"]
+    aliases: list[str]
+    architecture: dict[str, Any]
+
+
+class ModelList(Shape):
+    """Models."""
+
+    items: list[ModelShape]
+    next: str | None

@@ -1,0 +1,10 @@
+"""The same services as HTML pages and fragments; a page and its fragment share one address."""
+
+from fastapi import APIRouter
+
+from app.pages import compare, edit, glossary, hardware, models, predict, runs, upload
+
+page_router = APIRouter(include_in_schema=False)
+# `upload` before `runs`: /runs/new must not be read as a run's number.
+for _module in (predict, upload, edit, runs, compare, hardware, models, glossary):
+    page_router.include_router(_module.router)

@@ -1,0 +1,180 @@
+"""A comparison as its page shows it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from app.charts import svg
+from app.domain.comparison import ROUNDING_S, Comparison, MetricDelta
+from app.domain.metrics import METRICS, Metric
+from app.domain.observed import RequestTimes, measured_times
+from app.domain.quantity import NOT_KNOWN, change_percent, change_seconds, in_metric_unit, seconds
+from app.domain.run import Rate
+from app.pages.run_view import run_words
+from app.services import figures
+from app.services.runs import RunView
+from app.services.sentences import comparison_sentence
+
+_LETTERS = "ABCDEFGH"
+_MAIN_STATS = ("mean", "p50", "value")
+_SCOPES = {"request": "per request", "aggregate": "aggregate", "device": "per device"}
+_SETTINGS = {
+    "tp": "Tensor parallel",
+    "weight_dtype": "Weights",
+    "kv_dtype": "KV cache",
+    "load_mode": "Kind of load",
+    "concurrency": "Clients",
+    "request_rate_per_s": "Requests a second",
+    "prompt_tokens_mean": "Prompt tokens, mean",
+    "output_tokens_mean": "Output tokens, mean",
+    "context_depth_tokens": "Context before, tokens",
+}
+
+
+@dataclass(frozen=True)
+class SideView:
+    """One run of the comparison with its letter and its phase line."""
+
+    letter: str
+    run: RunView
+    words: str
+    times: RequestTimes
+
+
+@dataclass(frozen=True)
+class DeltaRow:
+    """One statistic of one metric, base and other."""
+
+    metric: Metric
+    stat: str
+    base: str
+    other: str
+    delta: str
+    relative: str
+    scope: str
+    row: MetricDelta
+
+
+@dataclass(frozen=True)
+class PairView:
+    """The base against one other run."""
+
+    letter: str
+    comparison: Comparison
+    sentence: str
+    groups: tuple[tuple[str, tuple[DeltaRow, ...]], ...]
+    settings: tuple[tuple[str, str, str], ...]
+    steps: tuple[tuple[str, str, str, str], ...]
+    waterfall: tuple[svg.WaterfallRow, ...]
+
+
+def compare_values(views: Sequence[RunView], comparisons: Sequence[Comparison], show_all: bool) -> dict[str, Any]:
+    """Everything the page of a comparison needs."""
+    sides = [SideView(_LETTERS[index], view, run_words(view), measured_times(view.stored.run)) for index, view in enumerate(views)]
+    pairs = [_pair(_LETTERS[index + 1], comparison, show_all) for index, comparison in enumerate(comparisons)]
+    totals = [side.times.total_s for side in sides if side.times.total_s is not None]
+    ids = [view.id for view in views]
+    split = [(side, figures.decomposition(side.run)) for side in sides]
+    return {
+        "sides": sides,
+        "pairs": pairs,
+        "sentence": pairs[0].sentence.removesuffix("."),
+        "longest_s": max(totals) if totals else None,
+        "decompositions": split,
+        "longest_half_s": {
+            phase: max(
+                (svg.half_length(half) for _, found in split if found for half in (found.prefill, found.decode) if half.phase == phase),
+                default=None,
+            )
+            for phase in ("prefill", "decode")
+        },
+        "show_all": show_all,
+        "toggle_link": _link(ids, all=None if show_all else "1"),
+        "swap_link": _link([ids[1], ids[0], *ids[2:]]),
+        "api_link": f"/api/v1{_link(ids)}",
+    }
+
+
+def _link(ids: Sequence[int], **more: str | None) -> str:
+    query: list[tuple[str, str]] = [("base", str(ids[0])), *(("other", str(run_id)) for run_id in ids[1:])]
+    query += [(key, value) for key, value in more.items() if value]
+    return f"/compare?{urlencode(query)}"
+
+
+def _pair(letter: str, comparison: Comparison, show_all: bool) -> PairView:
+    rows = [
+        _row(row, comparison.base.run.rate(row.key) or comparison.other.run.rate(row.key))
+        for row in comparison.metrics
+        if show_all or row.stat in _MAIN_STATS
+    ]
+    groups = []
+    for title, phases in (("Prefill", ("prefill", "queue")), ("Decode", ("decode",)), ("Whole request", ("request", "load"))):
+        members = tuple(row for row in rows if row.metric.phase in phases)
+        if members:
+            groups.append((title, members))
+    settings = tuple((_setting(item.key), _shown(item.base), _shown(item.other)) for item in comparison.comparable.differing)
+    return PairView(
+        letter, comparison, comparison_sentence(comparison), tuple(groups), settings, tuple(_steps(comparison)), _waterfall(comparison)
+    )
+
+
+def _waterfall(comparison: Comparison) -> tuple[svg.WaterfallRow, ...]:
+    """From the base's mean request to the other's: each phase by its workload and by its speed; a step of nothing is left out."""
+    found = comparison.attribution
+    if found is None:
+        return ()
+    steps = []
+    for part in found.parts:
+        words = ("longer or shorter prompts", "seconds a prompt token") if part.phase == "prefill" else ("output length", "seconds a token")
+        for title, delta in (("workload", part.workload_s), ("speed", part.efficiency_s)):
+            if delta is not None and abs(delta) >= ROUNDING_S:
+                note = words[0] if title == "workload" else words[1]
+                steps.append(svg.Step(f"{part.phase.capitalize()}: {title}", note, delta, part.phase))
+        if part.workload_s is None and abs(part.delta_s) >= ROUNDING_S:
+            steps.append(svg.Step(part.phase.capitalize(), "", part.delta_s, part.phase))
+    return svg.waterfall(measured_times(comparison.base.run), steps, measured_times(comparison.other.run))
+
+
+def _row(row: MetricDelta, rate: Rate | None) -> DeltaRow:
+    metric = METRICS[row.key]
+    unit = metric.unit
+    change = ""
+    if row.delta is not None:
+        change = change_seconds(row.delta) if unit == "s" else f"{'+' if row.delta >= 0 else '−'}{in_metric_unit(abs(row.delta), unit)}"
+    relative = change_percent(row.ratio - 1) if row.ratio is not None else ""
+    return DeltaRow(
+        metric, row.stat, _value(row.base, unit), _value(row.other, unit), change, relative, _SCOPES[rate.scope] if rate else "", row
+    )
+
+
+def _value(value: float | None, unit: str) -> str:
+    return NOT_KNOWN if value is None else in_metric_unit(value, unit)
+
+
+def _setting(key: str) -> str:
+    """A setting's name for people; a label of the file keeps the file's word."""
+    return _SETTINGS.get(key) or (key.removeprefix("label: ") if key.startswith("label: ") else key.replace("_", " ").capitalize())
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return NOT_KNOWN
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+
+
+def _steps(comparison: Comparison) -> list[tuple[str, str, str, str]]:
+    """The change of a mean request, phase by phase: title, change, of it workload, of it efficiency."""
+    found = comparison.attribution
+    if found is None:
+        return []
+    rows: list[tuple[str, str, str, str]] = []
+    for part in found.parts:
+        workload = "" if part.workload_s is None else change_seconds(part.workload_s)
+        efficiency = "" if part.efficiency_s is None else change_seconds(part.efficiency_s)
+        rows.append(
+            (part.phase, f"{seconds(part.base_s)} → {seconds(part.other_s)}", change_seconds(part.delta_s), f"{workload}|{efficiency}")
+        )
+    rows.append(("not explained", "what the phases leave", change_seconds(found.shown_remainder_s), "|"))
+    rows.append(("whole request", f"{seconds(found.base_total_s)} → {seconds(found.other_total_s)}", change_seconds(found.total_s), "|"))
+    return rows

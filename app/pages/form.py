@@ -1,0 +1,75 @@
+"""The prediction form: texts as a person types them in, a question out, and a message beside the field that cannot be used."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+from urllib.parse import urlencode
+
+from app.domain.prediction import Request
+from app.domain.text import clean_text
+from app.services.predicting import FOUNDING_HARDWARE, FOUNDING_MODEL, FOUNDING_REQUEST, Question, question_of
+
+_LARGEST = 10_000_000
+_NAMES = {"model": FOUNDING_MODEL, "hardware": FOUNDING_HARDWARE}
+_WHOLE = frozenset(
+    ("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep"),
+)
+KEYS = (*_NAMES, *(item.name for item in fields(Request)))
+DEFAULTS: Mapping[str, Any] = {**_NAMES, **{item.name: getattr(FOUNDING_REQUEST, item.name) for item in fields(Request)}}
+
+
+@dataclass(frozen=True)
+class PredictForm:
+    """What stands in the fields (`shown`, texts), what it means (`question`, None when a field is wrong), and the messages by field."""
+
+    shown: Mapping[str, str]
+    question: Question | None
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    def carried(self, *fields: str) -> list[tuple[str, str]]:
+        """What the address sets and the form, which asks for `fields`, does not ask: hidden fields, so that a change keeps it."""
+        return [(key, value) for key, value in self.shown.items() if key not in fields and value != shown_value(DEFAULTS[key])]
+
+    def address(self, path: str, **changes: Any) -> str:
+        """`path` with this form's query, changed by `changes`; defaults are left out."""
+        values = {**self.shown, **{key: "" if value is None else str(value) for key, value in changes.items()}}
+        query = {key: value for key, value in values.items() if value != shown_value(DEFAULTS[key])}
+        return f"{path}?{urlencode(query)}" if query else path
+
+
+def shown_value(value: Any) -> str:
+    """How a value stands in its field."""
+    return "" if value is None else str(value)
+
+
+def read_form(query: Mapping[str, str]) -> PredictForm:
+    """The form of a page's address. Thousands separators are taken; an empty field means its default."""
+    shown: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+    for key in KEYS:
+        text = clean_text(query.get(key, ""))
+        if not text:
+            shown[key] = shown_value(DEFAULTS[key])
+            continue
+        shown[key] = text
+        if key not in _WHOLE:
+            values[key] = text
+            continue
+        number = whole(text)
+        if number is None:
+            errors[key] = f"{key} must be a whole number from {0 if key == 'cached_prefix_tokens' else 1} to {_LARGEST:,}."
+        else:
+            values[key] = number
+            shown[key] = str(number)
+    question = None if errors else question_of({**DEFAULTS, **values})
+    return PredictForm(shown, question, errors)
+
+
+def whole(text: str) -> int | None:
+    """A whole number from 0 to ten million, written with or without thousands separators; None for anything else."""
+    digits = text.replace(",", "").replace("\u202f", "").replace("\u00a0", "").replace(" ", "").replace("_", "")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 9:
+        return None
+    number = int(digits)
+    return number if number <= _LARGEST else None

@@ -1,0 +1,93 @@
+"""/ and /predict: one request priced, live as its fields change."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from app.domain.dtypes import FORMATS
+from app.domain.errors import InvalidRequest, PhaselineError, UnknownName
+from app.formats import IMPORTERS
+from app.pages.form import PredictForm, read_form
+from app.pages.prediction_view import PredictionView, tries_of, view_of
+from app.pages.rendering import page_context, render, wants_fragment
+from app.services.predicting import PRESETS, answer
+from app.services.profiles import ProfileBook, read_book
+from app.services.runs import page as run_page
+from app.store.records import RunFilters
+
+router = APIRouter()
+
+_WEIGHT_DTYPES = tuple(key for key, item in FORMATS.items() if item.weights)
+_KV_DTYPES = tuple(key for key, item in FORMATS.items() if item.kv)
+_LAST_RUNS = 5
+
+
+@router.get("/")
+def home(request: Request) -> Response:
+    """The founding case, and a place to bring a result."""
+    context = page_context(request)
+    book = read_book(context)
+    form, view, status = _priced(book, request)
+    values = {**_choices(book), "form": form, "view": view, "tries": tries_of(book, form, view.prediction) if view else (), "action": "/"}
+    if not wants_fragment(request):
+        values["formats"] = [importer.id for importer in IMPORTERS]
+        values["last"] = run_page(context, RunFilters(), "-id", None, _LAST_RUNS).items
+    return _shown(request, "pages/home.html", values, form, status)
+
+
+@router.get("/predict")
+def predict_page(request: Request) -> Response:
+    """The two phases as one table, with operators, memory and what was assumed."""
+    book = read_book(page_context(request))
+    form, view, status = _priced(book, request)
+    presets = [(preset, form.address("/predict", **_preset_values(preset.changes))) for preset in PRESETS]
+    values = {**_choices(book), "form": form, "view": view, "presets": presets, "action": "/predict"}
+    return _shown(request, "pages/predict.html", values, form, status)
+
+
+def _preset_values(changes: Any) -> dict[str, Any]:
+    """A preset sets the workload and keeps the model, the device and the mode."""
+    founding = {"prompt_tokens": 2000, "output_tokens": 300, "batch": 1, "tp": 1, "weight_dtype": "bf16", "cached_prefix_tokens": 0}
+    return {**founding, "concurrency": None, **changes}
+
+
+def _priced(book: ProfileBook, request: Request) -> tuple[PredictForm, PredictionView | None, int]:
+    form = read_form(request.query_params)
+    if form.question is None:
+        return form, None, 422
+    try:
+        return form, view_of(answer(book, form.question)), 200
+    except PhaselineError as error:
+        return PredictForm(form.shown, None, {_field(error): str(error)}), None, 422
+
+
+def _field(error: PhaselineError) -> str:
+    if isinstance(error, InvalidRequest):
+        return error.field
+    if isinstance(error, UnknownName) and "device" in str(error):
+        return "hardware"
+    return "model"
+
+
+def _choices(book: ProfileBook) -> dict[str, Any]:
+    return {
+        "models": [(entry.slug, entry.name) for _, entry in book.all_models()],
+        "devices": [(item.slug, item.name) for _, item in book.all_hardware()],
+        "engines": [(item.slug, item.name) for item in book.catalog.engines.values()],
+        "weight_dtypes": _WEIGHT_DTYPES,
+        "kv_dtypes": _KV_DTYPES,
+    }
+
+
+def _shown(request: Request, template: str, values: dict[str, Any], form: PredictForm, status: int) -> Response:
+    """A fragment that says what is wrong with a half-typed field is the right answer to it; a page asked for by its address is not."""
+    shown = 200 if wants_fragment(request) else status
+    return render(request, template, values, block="answer", status=shown, headers=_address(request, form))
+
+
+def _address(request: Request, form: PredictForm) -> dict[str, str]:
+    """While fields change the address follows, without the defaults, and without filling the history."""
+    root = request.scope.get("root_path", "")
+    path = request.url.path.removeprefix(root) or "/"
+    return {"HX-Replace-Url": root + form.address(path)} if wants_fragment(request) and form.question is not None else {}

@@ -1,0 +1,109 @@
+"""/runs and /runs/{id}: the list, and everything about one run."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+
+from app.domain.errors import InvalidRequest
+from app.domain.text import clean_text
+from app.pages.rendering import page_context, render
+from app.pages.run_view import run_page_values
+from app.services import runs
+from app.store import run_list
+from app.store.records import RunFilters
+
+router = APIRouter()
+
+RunId = Annotated[int, Path(ge=1, le=2**63 - 1)]
+_PAGE = 50
+_FILTER_KEYS = ("q", "model", "hardware", "engine", "format", "tag", "project")
+COLUMNS = (
+    ("label", "Run", ""),
+    ("prompt_tokens_mean", "Tokens", "n"),
+    ("concurrency", "Clients", "n"),
+    ("ttft_p50_s", "TTFT p50", "n prefill"),
+    ("itl_mean_s", "ITL mean", "n decode"),
+    ("prefill_share", "One request", ""),
+    ("mbu", "Of decode floor", "n decode"),
+    ("mfu", "Of prefill peak", "n prefill"),
+    ("output_tokens_per_s", "Output, tokens/s aggregate", "n"),
+    ("requests_completed", "n", "n"),
+    ("happened_at", "When", "n"),
+)
+
+
+@router.get("/runs")
+def run_list_page(request: Request) -> Response:
+    """Filter, sort, search, tick to compare."""
+    context = page_context(request)
+    query = {key: value for key, value in request.query_params.items() if value}
+    sort = query.get("sort", run_list.DEFAULT_SORT)
+    filters, problem = _filters(query)
+    try:
+        with context.database.read() as session:
+            page = run_list.page(session, filters, sort=sort, cursor=query.get("cursor"), limit=_PAGE)
+            total = run_list.count(session, filters)
+            facets = run_list.facets(session)
+    except InvalidRequest as error:
+        problem, sort, filters = str(error), run_list.DEFAULT_SORT, RunFilters()
+        with context.database.read() as session:
+            page, total, facets = run_list.page(session, filters), run_list.count(session, filters), run_list.facets(session)
+    values = {
+        "page": page,
+        "total": total,
+        "facets": facets,
+        "filters": {key: query.get(key, "") for key in _FILTER_KEYS} | {"since": filters.since.date().isoformat() if filters.since else ""},
+        "columns": [(key, title, kind, sort_link(query, sort, key), direction(sort, key)) for key, title, kind in COLUMNS],
+        "sort": sort,
+        "problem": problem,
+        "next_link": _link({**query, "cursor": page.next}) if page.next else None,
+        "chips": [
+            (key, value, _link({k: v for k, v in query.items() if k not in (key, "cursor")})) for key, value in query.items() if _chip(key)
+        ],
+        "api_link": f"/api/v1/runs?{urlencode({k: v for k, v in query.items() if k in (*_FILTER_KEYS, 'since', 'until', 'sort')})}",
+    }
+    return render(request, "pages/runs.html", values, block="results", status=422 if problem else 200)
+
+
+def _filters(query: Mapping[str, str]) -> tuple[RunFilters, str]:
+    problem = ""
+    moments: dict[str, datetime | None] = {}
+    for key in ("since", "until"):
+        try:
+            moments[key] = datetime.fromisoformat(query[key]).replace(tzinfo=UTC) if query.get(key) else None
+        except ValueError:
+            moments[key], problem = None, f"“{clean_text(query[key], 40)}” is no date: write 2026-11-28."
+    return RunFilters(**{key: query.get(key) for key in _FILTER_KEYS}, since=moments["since"], until=moments["until"]), problem
+
+
+def _chip(key: str) -> bool:
+    return key in (*_FILTER_KEYS, "since", "until")
+
+
+def _link(query: Mapping[str, str | None]) -> str:
+    kept = {key: value for key, value in query.items() if value}
+    return f"/runs?{urlencode(kept)}" if kept else "/runs"
+
+
+def sort_link(query: Mapping[str, str], sort: str, key: str) -> str:
+    """The address that sorts by `key`: descending first for figures, the other way when it is sorted so already."""
+    following = key if sort == f"-{key}" or (key == "label" and sort != key) else f"-{key}"
+    return _link({**{name: value for name, value in query.items() if name != "cursor"}, "sort": following})
+
+
+def direction(sort: str, key: str) -> str:
+    """`ascending`, `descending` or nothing, for aria-sort."""
+    return {key: "ascending", f"-{key}": "descending"}.get(sort, "")
+
+
+@router.get("/runs/{run_id}")
+def run_page(request: Request, run_id: RunId) -> Response:
+    """Sentence, flags, workload, decomposition, roofline, distributions, prediction beside measurement, file, notes."""
+    context = page_context(request)
+    view = runs.view(context, run_id)
+    samples = runs.samples(context, run_id) if view.stored.has_samples else None
+    return render(request, "pages/run.html", run_page_values(view, samples))

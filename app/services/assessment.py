@@ -1,0 +1,192 @@
+"""A measured run beside its prediction: what the model expects there, and how far the run is from the physical limit."""
+
+from dataclasses import dataclass, replace
+
+from app.domain.architecture import ModelArchitecture
+from app.domain.comparison import decode_time_s
+from app.domain.dtypes import number_format
+from app.domain.engine import EngineProfile
+from app.domain.errors import PhaselineError
+from app.domain.hardware import HardwareProfile
+from app.domain.observed import observed
+from app.domain.prediction import Prediction, Request
+from app.domain.quantity import seconds
+from app.domain.run import Flag, Run
+from app.domain.serving import predict
+
+_QUANTISED_MARKS = ("fp8", "fp4", "int8", "int4", "awq", "gptq", "gguf", "w4a16", "w8a8", "nvfp4", "mxfp4", "bnb", "4bit", "8bit")
+
+# Tools whose decode test starts at the stated depth and not after the prompt of the other test.
+_PHASES_APART = frozenset({"llama_bench"})
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What is known about a run's distance to the limit; every None has its reason in `reasons`.
+
+    `mbu` is the share of the specified bandwidth that the measured decode step used, `mfu` the share of the specified peak that the
+    prompt pass used (a lower bound when only TTFT is known: `mfu_from_ttft`).
+    """
+
+    prediction: Prediction | None = None
+    decode_floor_s: float | None = None
+    prefill_floor_s: float | None = None
+    mbu: float | None = None
+    mfu: float | None = None
+    mfu_from_ttft: bool = False
+    measured_prefill_s: float | None = None
+    measured_decode_s: float | None = None
+    flags: tuple[Flag, ...] = ()
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def assess(
+    run: Run, architecture: ModelArchitecture | None, hardware: HardwareProfile | None, engine: EngineProfile | None = None
+) -> Assessment:
+    """Price the run's own workload on its model and device and set the measured phases against it. Never raises for a priced model."""
+    reasons = _missing(run, architecture, hardware)
+    if reasons or architecture is None or hardware is None:
+        return Assessment(reasons=tuple(reasons))
+    try:
+        dtype, notes = _weight_dtype(run, architecture)
+        prediction = _predict(run, architecture, hardware, engine, dtype)
+    except PhaselineError as error:
+        return Assessment(reasons=(f"No prediction: {error}",))
+    return _measure(run, hardware, prediction, notes)
+
+
+def _missing(run: Run, architecture: ModelArchitecture | None, hardware: HardwareProfile | None) -> list[str]:
+    reasons = []
+    if architecture is None:
+        what = f"the model “{run.model}” has no entry here" if run.model else "the file does not name the model"
+        reasons.append(f"No prediction: {what}; choose one under Edit.")
+    if hardware is None:
+        what = f"the hardware “{run.hardware}” has no entry here" if run.hardware else "the file does not name the hardware"
+        reasons.append(f"No prediction: {what}; choose one under Edit.")
+    if run.requests.completed == 0:
+        reasons.append("No prediction: no request was completed.")
+    if run.workload.prompt_tokens_mean is None and run.workload.output_tokens_mean is None:
+        reasons.append("No prediction: the file does not say how long prompts and outputs were.")
+    return reasons
+
+
+def _weight_dtype(run: Run, architecture: ModelArchitecture) -> tuple[str, list[str]]:
+    """The run's weight format; the model's own when the file says nothing and its name carries no sign of another."""
+    if run.weight_dtype:
+        return number_format(run.weight_dtype).key, []
+    name = (run.model or "").lower()
+    if any(mark in name for mark in _QUANTISED_MARKS):
+        raise PhaselineError(f"“{run.model}” looks quantised and the file does not say how; set the weight format under Edit.")
+    note = f"Weights taken as {architecture.native_dtype}, the model's own format, since the file does not say."
+    return architecture.native_dtype, [note]
+
+
+def _running(run: Run) -> int:
+    """Sequences in one decode pass: out rate x ITL (Little's law) where both are known, at most the number of clients."""
+    clients = run.workload.concurrency
+    rate, step = run.rate("output_tokens_per_s"), decode_time_s(run)
+    if clients == 1 or run.load_mode in ("single", "static_batch") or rate is None or step is None:
+        return clients or 1
+    in_flight = max(1, round(rate.value * step))
+    return min(in_flight, clients) if clients else in_flight
+
+
+def _predict(run: Run, architecture: ModelArchitecture, hardware: HardwareProfile, engine: EngineProfile | None, dtype: str) -> Prediction:
+    """The prediction at the run's own operating point: one request alone, a static batch in one pass, or clients of a server."""
+    workload, running = run.workload, _running(run)
+    together = run.load_mode == "static_batch"
+    request = Request(
+        prompt_tokens=max(1, round(workload.prompt_tokens_mean or 1)),
+        output_tokens=max(1, round(workload.output_tokens_mean or 1)),
+        batch=running if together else 1,
+        concurrency=running if running > 1 and not together else None,
+        tp=run.tp or 1,
+        pp=run.pp or 1,
+        weight_dtype=dtype,
+        kv_dtype=number_format(run.kv_dtype, "kv_dtype").key if run.kv_dtype else "bf16",
+        engine=engine.slug if engine else None,
+        calibration=_mode(architecture),
+    )
+    if run.format in _PHASES_APART:
+        return _apart(architecture, hardware, request, engine, workload.context_depth_tokens)
+    predicted = predict(architecture, hardware, request, engine=engine)
+    if run.measured_at != "in_process":
+        return predicted
+    # Nothing stands before the prompt pass of a tool that times it in the process.
+    total = predicted.total_s - predicted.front_end_s
+    share = predicted.prefill.time_s / total
+    return replace(predicted, front_end_s=0.0, ttft_s=predicted.prefill.time_s, total_s=total, prefill_share=share)
+
+
+def _apart(
+    architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, engine: EngineProfile | None, depth: int
+) -> Prediction:
+    """Two phases timed in two tests, each behind `depth` tokens of context: priced apart and put together."""
+    prefill = predict(
+        architecture, hardware, replace(request, prompt_tokens=request.prompt_tokens + depth, cached_prefix_tokens=depth), engine=engine
+    )
+    decode = predict(architecture, hardware, replace(request, prompt_tokens=max(depth, 1)), engine=engine)
+    total = prefill.prefill.time_s + (request.output_tokens - 1) * decode.itl_s
+    return replace(
+        decode,
+        request=request,
+        prefill=prefill.prefill,
+        front_end_s=0.0,
+        ttft_s=prefill.prefill.time_s,
+        total_s=total,
+        prefill_share=prefill.prefill.time_s / total,
+        ttft_range_s=prefill.ttft_range_s,
+    )
+
+
+def _mode(architecture: ModelArchitecture) -> str:
+    """A model that a text states by a round figure is priced the way that text does; its shapes are only nominal."""
+    return "textbook" if architecture.declared_parameters is not None else "default"
+
+
+def _measure(run: Run, hardware: HardwareProfile, prediction: Prediction, notes: list[str]) -> Assessment:
+    reasons: list[str] = []
+    decode = decode_time_s(run)
+    alone = run.workload.concurrency == 1 or run.load_mode == "single"
+    prefill = observed(run, "prefill_s") or (observed(run, "ttft_s") if alone else None)
+    measured_prefill = prefill.value_s if prefill else None
+    from_ttft = prefill is not None and prefill.key == "ttft_s"
+    if measured_prefill is None and run.workload.prompt_tokens_mean is not None:
+        reasons.append("No share of the prefill peak: TTFT under load holds queueing, and the file has no prefill time of its own.")
+    if decode is None:
+        reasons.append("No share of the decode floor: the file has no time per output token.")
+    mbu = prediction.decode.bytes / (decode * hardware.bandwidth_bytes_per_s) if decode else None
+    peak = prediction.ridge_peak * hardware.bandwidth_bytes_per_s
+    mfu = prediction.prefill.flops / (measured_prefill * peak) if measured_prefill else None
+    return Assessment(
+        prediction=prediction,
+        decode_floor_s=prediction.decode.floor_s,
+        prefill_floor_s=prediction.prefill.floor_s,
+        mbu=mbu,
+        mfu=mfu,
+        mfu_from_ttft=from_ttft,
+        measured_prefill_s=measured_prefill,
+        measured_decode_s=decode,
+        flags=tuple(_impossible(prediction, measured_prefill, decode)),
+        reasons=tuple(reasons),
+        notes=(*notes, *prediction.assumptions),
+    )
+
+
+def _impossible(prediction: Prediction, prefill_s: float | None, decode_s: float | None) -> list[Flag]:
+    """Measured phases that are shorter than the floor of their own bytes and FLOPs."""
+    flags = []
+    if decode_s is not None and decode_s < prediction.decode.floor_s:
+        evidence = (
+            f"Decode takes {seconds(decode_s)} a token, less than the {seconds(prediction.decode.floor_s)} that reading the bytes of one "
+            "step needs: several tokens a step (speculation), or another model, number format or device count."
+        )
+        flags.append(Flag("impossible_above_roofline", evidence))
+    if prefill_s is not None and prefill_s < prediction.prefill.floor_s:
+        evidence = (
+            f"The prompt took {seconds(prefill_s)}, less than the {seconds(prediction.prefill.floor_s)} of its arithmetic at the specified "
+            "peak: cached prefixes, shorter prompts, or another model, number format or device."
+        )
+        flags.append(Flag("impossible_above_roofline", evidence))
+    return flags

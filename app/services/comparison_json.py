@@ -1,0 +1,70 @@
+"""The comparison of the public contract as JSON-ready data."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.domain.comparison import Comparison
+from app.services.sentences import comparison_sentence
+
+
+def comparison_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """The answer of /compare. The first pair stands at the top level; `comparisons` holds one entry for each of the others."""
+    pairs = [_pair(comparison) for comparison in comparisons]
+    return {
+        "base": comparisons[0].base.id,
+        "others": [comparison.other.id for comparison in comparisons],
+        **{key: value for key, value in pairs[0].items() if key != "other"},
+        "comparisons": pairs,
+    }
+
+
+def _pair(comparison: Comparison) -> dict[str, Any]:
+    comparable, attribution = comparison.comparable, comparison.attribution
+    return {
+        "other": comparison.other.id,
+        "comparable": {
+            "ok": comparable.ok,
+            "reasons": list(comparable.reasons),
+            "differing": [{"key": item.key, "base": item.base, "other": item.other} for item in comparable.differing],
+            "agreeing": comparable.agreeing,
+        },
+        "metrics": [
+            {
+                "key": row.key,
+                "stat": row.stat,
+                "base": row.base,
+                "other": row.other,
+                "delta": row.delta,
+                "ratio": row.ratio,
+                "verdict": row.verdict,
+                "n": list(row.n),
+                "noise": row.noise,
+                "note": row.note,
+            }
+            for row in comparison.metrics
+        ],
+        "attribution": None
+        if attribution is None
+        else {
+            "total_s": attribution.total_s,
+            "base_total_s": attribution.base_total_s,
+            "other_total_s": attribution.other_total_s,
+            "parts": [
+                {
+                    "phase": part.phase,
+                    "part": part.part,
+                    "base_s": part.base_s,
+                    "other_s": part.other_s,
+                    "delta_s": part.delta_s,
+                    "workload_s": part.workload_s,
+                    "efficiency_s": part.efficiency_s,
+                }
+                for part in attribution.parts
+            ],
+            "remainder_s": attribution.remainder_s,
+        },
+        "phase": comparison.phase,
+        "sentence": comparison_sentence(comparison),
+        "break_even_output_tokens": comparison.break_even_output_tokens,
+        "notes": list(comparison.notes),
+    }

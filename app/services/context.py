@@ -1,0 +1,23 @@
+"""What every use case needs: the settings, the database, the catalog."""
+
+from dataclasses import dataclass
+
+from app.catalog import Catalog, load
+from app.settings import Settings
+from app.store.database import Database
+
+
+@dataclass(frozen=True)
+class Context:
+    """One per process; handed to services, never global."""
+
+    settings: Settings
+    database: Database
+    catalog: Catalog
+
+
+def make_context(settings: Settings) -> Context:
+    """Open the database that the settings name (its folder is made when missing) and load the catalog."""
+    if settings.database_url is None:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+    return Context(settings, Database(settings.resolved_database_url), load())

@@ -1,0 +1,163 @@
+"""From the bytes of a result file to stored runs: read, correct by the person's overrides, match to the catalog, assess, store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from io import BytesIO
+from typing import Any
+
+from app.domain.dtypes import number_format
+from app.domain.errors import ImportRefused, InvalidRequest
+from app.domain.observed import measured_times
+from app.domain.run import Run
+from app.domain.text import clean_text
+from app.formats import archive_kind, read_runs
+from app.services.assessment import assess
+from app.services.context import Context
+from app.services.profiles import ProfileBook, read_book
+from app.store import uploads
+from app.store.records import DEFAULT_PROJECT, NewRun, NewUpload
+
+_WHOLE_NUMBERS = ("devices", "tp")
+_WORDS = ("model", "hardware", "engine", "weight_dtype", "kv_dtype")
+_MAX_TAGS = 50
+MOST_RUNS = 2_000
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the person who uploads knows better than the file. None leaves the file's own word."""
+
+    project: str = DEFAULT_PROJECT
+    model: str | None = None
+    hardware: str | None = None
+    engine: str | None = None
+    weight_dtype: str | None = None
+    kv_dtype: str | None = None
+    devices: int | None = None
+    tp: int | None = None
+    label: str | None = None
+    tags: tuple[str, ...] = ()
+    notes: str = ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A file that gave no run, why, and what was tried."""
+
+    file: str
+    reason: str
+    tried: tuple[tuple[str, str], ...] = ()
+    too_large: bool = False
+
+
+@dataclass(frozen=True)
+class ImportOutcome:
+    """What became of the files of one upload. `created` is False when every run was there before."""
+
+    run_ids: tuple[int, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+    created: bool = False
+    existing_ids: tuple[int, ...] = field(default=())
+
+
+def overrides_of(values: Mapping[str, Any]) -> Overrides:
+    """Overrides from form fields or keys, cleaned. Raises InvalidRequest naming the field that cannot be used."""
+    found: dict[str, Any] = {key: clean_text(str(values[key])) for key in _WORDS if values.get(key)}
+    for key in ("weight_dtype", "kv_dtype"):
+        if key in found:
+            found[key] = number_format(found[key], key).key
+    for key in _WHOLE_NUMBERS:
+        if values.get(key) not in (None, ""):
+            found[key] = whole_number(values[key], key)
+    if values.get("label"):
+        found["label"] = clean_text(str(values["label"]))
+    if values.get("project"):
+        found["project"] = clean_text(str(values["project"])) or DEFAULT_PROJECT
+    if values.get("notes"):
+        found["notes"] = str(values["notes"])
+    found["tags"] = tags_of(values.get("tags"))
+    return Overrides(**found)
+
+
+def whole_number(value: Any, key: str) -> int:
+    """A count of devices, 1 to 4096. Raises InvalidRequest."""
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = 0
+    if not 1 <= number <= 4096:
+        raise InvalidRequest(key, f"“{key}” must be a whole number from 1 to 4096.")
+    return number
+
+
+def tags_of(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Tags from a comma-separated text or a list: cleaned, each once, in order."""
+    parts = value.split(",") if isinstance(value, str) else list(value or ())
+    cleaned = (clean_text(part) for part in parts)
+    tags = tuple(dict.fromkeys(tag for tag in cleaned if tag))
+    if len(tags) > _MAX_TAGS:
+        raise InvalidRequest("tags", f"{len(tags)} tags are too many: {_MAX_TAGS} at most.")
+    return tags
+
+
+def import_file(context: Context, name: str, data: bytes, overrides: Overrides, now: datetime) -> ImportOutcome:
+    """Read one file and store its runs in one transaction; a file that is not read is a refusal and leaves nothing behind.
+
+    The same bytes again in the same project give the runs that are there.
+    """
+    name = clean_text(name) or "unnamed"
+    if (kind := archive_kind(data)) is not None:
+        return ImportOutcome(
+            refused=(Refusal(name, f"this is {kind}, which is not unpacked yet: upload the files inside.", too_large=True),)
+        )
+    try:
+        parsed = read_runs(name, data)
+    except ImportRefused as error:
+        return ImportOutcome(refused=(Refusal(name, error.reason, error.tried),))
+    if len(parsed.runs) > MOST_RUNS:
+        reason = f"The file holds {len(parsed.runs):,} operating points, more than the {MOST_RUNS:,} that one file may bring: split it."
+        return ImportOutcome(refused=(Refusal(name, reason),))
+    book = read_book(context)
+    new_runs = [new_run(book, apply(run, overrides), overrides) for run in parsed.runs]
+    saved = uploads.store(context.database, NewUpload(name, parsed.format, now, overrides.project), BytesIO(data), new_runs)
+    if saved.is_new:
+        return ImportOutcome(run_ids=saved.run_ids, warnings=tuple(parsed.warnings), created=True)
+    first = saved.run_ids[0] if saved.run_ids else None
+    warning = f"{name}: these bytes are here already, as run {first}; nothing was stored again."
+    return ImportOutcome(run_ids=saved.run_ids, warnings=(warning,), existing_ids=saved.run_ids)
+
+
+def import_files(context: Context, files: Sequence[tuple[str, bytes]], overrides: Overrides, now: datetime) -> ImportOutcome:
+    """Each file on its own: one that is refused does not take the others along."""
+    outcomes = [import_file(context, name, data, overrides, now) for name, data in files]
+    return ImportOutcome(
+        run_ids=tuple(dict.fromkeys(run_id for outcome in outcomes for run_id in outcome.run_ids)),
+        refused=tuple(refusal for outcome in outcomes for refusal in outcome.refused),
+        warnings=tuple(warning for outcome in outcomes for warning in outcome.warnings),
+        created=any(outcome.created for outcome in outcomes),
+        existing_ids=tuple(run_id for outcome in outcomes for run_id in outcome.existing_ids),
+    )
+
+
+def apply(run: Run, overrides: Overrides) -> Run:
+    """The run with what its uploader said in place of the file's words."""
+    keys = (*_WORDS, *_WHOLE_NUMBERS, "label")
+    return replace(run, **{key: value for key in keys if (value := getattr(overrides, key)) is not None})
+
+
+def new_run(book: ProfileBook, run: Run, overrides: Overrides) -> NewRun:
+    """The run matched to the catalog and assessed, ready to be stored."""
+    model, hardware = book.find_model(run.model), book.find_hardware(run.hardware)
+    assessment = assess(run, model.architecture if model else None, hardware, book.find_engine(run.engine))
+    return NewRun(
+        run=run,
+        model_slug=model.slug if model else None,
+        hardware_slug=hardware.slug if hardware else None,
+        tags=overrides.tags,
+        notes=overrides.notes,
+        mbu=assessment.mbu,
+        mfu=assessment.mfu,
+        prefill_share=measured_times(run).prefill_share,
+    )

@@ -1,0 +1,47 @@
+"""Predictions, runs and comparisons as lines of plain text, for a terminal."""
+
+from typing import Any
+
+from app.domain.comparison import Comparison
+from app.domain.prediction import Prediction
+from app.domain.quantity import bytes_, change_seconds, count, factor, flops, number, percent, seconds, tokens_rate
+from app.services.sentences import comparison_sentence
+
+
+def prediction_lines(prediction: Prediction) -> list[str]:
+    """Both phases with their floors, the request, the rates, and what was assumed."""
+    lines = []
+    for name, cost in (("prefill", prediction.prefill), ("decode", prediction.decode)):
+        work = f"{cost.bound}-bound, {flops(cost.flops)}, {bytes_(cost.bytes)}"
+        lines.append(f"{name:8} {seconds(cost.time_s):>10}   floor {seconds(cost.floor_s):>10}   {work}")
+    phases = f"TTFT {seconds(prediction.ttft_s)}, ITL {seconds(prediction.itl_s)}, prefill {percent(prediction.prefill_share)} of it"
+    lines.append(f"{'request':8} {seconds(prediction.total_s):>10}   {phases}")
+    rates = (tokens_rate(prediction.request_tokens_per_s, "request"), tokens_rate(prediction.aggregate_tokens_per_s, "aggregate"))
+    lines.append(f"{'rate':8} {', '.join(rates)}")
+    return [*lines, *(f"- {sentence}" for sentence in prediction.assumptions)]
+
+
+def run_line(run: dict[str, Any]) -> str:
+    """One run summary as a line: format, token counts, both phases where known."""
+    workload, metrics = run["workload"], run["metrics"]
+    words = [run["format"], f"{count(workload['prompt_tokens_mean'])} -> {count(workload['output_tokens_mean'])} tokens"]
+    for title, keys in (("first token", ("ttft_s", "prefill_s")), ("then", ("itl_s", "tpot_s"))):
+        found = next((metrics[key] for key in keys if metrics.get(key)), None)
+        value = None if found is None else found["mean"] if found["mean"] is not None else found["p50"]
+        if value is not None:
+            words.append(f"{title} {seconds(value)}")
+    return ", ".join(words)
+
+
+def comparison_lines(comparison: Comparison) -> list[str]:
+    """The sentence, every statistic that both sides have, and the change of a mean request split by phase."""
+    lines = [comparison_sentence(comparison)]
+    for row in comparison.metrics:
+        if row.base is not None and row.other is not None and row.ratio is not None:
+            figures = f"{number(row.base, 4):>12} -> {number(row.other, 4):>12} {factor(row.ratio):>8}"
+            lines.append(f"  {row.key + '.' + row.stat:32} {figures}  {row.verdict}")
+    if comparison.attribution is not None:
+        parts = ", ".join(f"{part.phase} {change_seconds(part.delta_s)}" for part in comparison.attribution.parts)
+        rest = change_seconds(comparison.attribution.shown_remainder_s)
+        lines.append(f"  a mean request {change_seconds(comparison.attribution.total_s)}: {parts}, not explained {rest}")
+    return lines

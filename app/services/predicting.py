@@ -1,0 +1,74 @@
+"""Predictions for API, command line and pages: names in, both phases out; presets and grids."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from app.catalog import ModelEntry
+from app.domain.engine import EngineProfile
+from app.domain.hardware import HardwareProfile
+from app.domain.prediction import Prediction, Request
+from app.domain.serving import predict
+from app.services.profiles import ProfileBook
+
+FOUNDING_MODEL = "textbook-8b"
+FOUNDING_HARDWARE = "textbook-h100"
+FOUNDING_REQUEST = Request(calibration="textbook")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request with the names of its model and device."""
+
+    model: str = FOUNDING_MODEL
+    hardware: str = FOUNDING_HARDWARE
+    request: Request = FOUNDING_REQUEST
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A prediction with what it was made from."""
+
+    question: Question
+    model: ModelEntry
+    hardware: HardwareProfile
+    engine: EngineProfile | None
+    prediction: Prediction
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A one-click question: `changes` are the keys it sets, everything else is the founding case."""
+
+    slug: str
+    title: str
+    why: str
+    changes: Mapping[str, Any]
+
+
+PRESETS = (
+    Preset("founding", "Founding case", "2,000 tokens in, 300 out, one request", {}),
+    Preset("long-prompt", "32 k prompt", "attention bends the line", {"prompt_tokens": 32_000}),
+    Preset("inverted", "100 k prompt, 50 tokens", "the picture inverts", {"prompt_tokens": 100_000, "output_tokens": 50}),
+    Preset("batch", "Batch of 32", "one read serves all", {"batch": 32}),
+    Preset("half-bytes", "Half the bytes", "8-bit weights", {"weight_dtype": "int8"}),
+    Preset("two-cards", "Two cards", "each reads half", {"tp": 2}),
+)
+
+REQUEST_KEYS = tuple(item.name for item in fields(Request))
+
+
+def question_of(values: Mapping[str, Any]) -> Question:
+    """A question from the keys of the public request; absent keys keep the founding case's values."""
+    names = {key: str(values[key]) for key in ("model", "hardware") if values.get(key)}
+    request = replace(FOUNDING_REQUEST, **{key: values[key] for key in REQUEST_KEYS if key in values})
+    return Question(request=request, **names)
+
+
+def answer(book: ProfileBook, question: Question) -> Answer:
+    """Price `question`. Raises UnknownName, UnsupportedModel or InvalidRequest with a sentence."""
+    model = book.model(question.model)
+    hardware = book.hardware(question.hardware)
+    engine = book.engine(question.request.engine) if question.request.engine else None
+    prediction = predict(model.architecture, hardware, question.request, engine=engine)
+    return Answer(question, model, hardware, engine, prediction)

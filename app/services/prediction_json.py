@@ -1,0 +1,60 @@
+"""The prediction of the public contract as JSON-ready data."""
+
+from typing import Any
+
+from app.domain.prediction import PassCost, Prediction
+
+
+def prediction_json(prediction: Prediction) -> dict[str, Any]:
+    """The answer of /predict: both phases with their operators, the request, memory, range and assumptions; SI units."""
+    memory = prediction.memory
+    return {
+        "prefill": _pass(prediction.prefill),
+        "decode": {**_pass(prediction.decode), "first_step_s": prediction.first_step_s, "last_step_s": prediction.last_step_s},
+        "front_end_s": prediction.front_end_s,
+        "interference_s": prediction.interference_s,
+        "ttft_s": prediction.ttft_s,
+        "itl_s": prediction.itl_s,
+        "total_s": prediction.total_s,
+        "prefill_share": prediction.prefill_share,
+        "attention_beside": _beside(prediction),
+        "ridge_flops_per_byte": {"peak": prediction.ridge_peak, "achieved": prediction.ridge_achieved},
+        "tokens_per_s": {"request": prediction.request_tokens_per_s, "aggregate": prediction.aggregate_tokens_per_s},
+        "memory": {
+            "weight_bytes": memory.weight_bytes,
+            "kv_bytes_per_token": memory.kv_bytes_per_token,
+            "kv_bytes": memory.kv_bytes,
+            "activation_bytes": memory.activation_bytes,
+            "capacity_bytes": memory.capacity_bytes,
+            "fits": memory.fits,
+            "max_batch": memory.max_batch,
+        },
+        "range": {"ttft_s": list(prediction.ttft_range_s), "itl_s": list(prediction.itl_range_s)},
+        "assumptions": list(prediction.assumptions),
+        "model_version": prediction.model_version,
+    }
+
+
+def _beside(prediction: Prediction) -> dict[str, float] | None:
+    """Textbook mode's line of its own: what causal attention would add to prefill. It is in no other figure."""
+    beside = prediction.attention_beside
+    return None if beside is None else {"time_s": beside.time_s, "flops": beside.flops}
+
+
+def _pass(cost: PassCost) -> dict[str, Any]:
+    return {
+        "time_s": cost.time_s,
+        "floor_s": cost.floor_s,
+        "attainable_s": cost.attainable_s,
+        "compute_s": cost.compute_s,
+        "memory_s": cost.memory_s,
+        "comm_s": cost.comm_s,
+        "overhead_s": cost.overhead_s,
+        "bound": cost.bound,
+        "flops": cost.flops,
+        "bytes": cost.bytes,
+        "intensity_flops_per_byte": cost.intensity_flops_per_byte,
+        "terms": [
+            {"name": t.name, "part": t.part, "time_s": t.time_s, "flops": t.flops, "bytes": t.bytes, "bound": t.bound} for t in cost.terms
+        ],
+    }

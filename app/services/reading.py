@@ -1,0 +1,28 @@
+"""Reading result files without storing them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.domain.errors import ImportRefused
+from app.formats import read_runs
+from app.services.assessment import assess
+from app.services.profiles import ProfileBook
+from app.services.summary import run_summary
+
+
+def read_files(book: ProfileBook, files: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
+    """What `phaseline parse` prints: run summaries, and for each file that gave none the reason and what was tried."""
+    found: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
+    for name, data in files:
+        try:
+            parsed = read_runs(name, data)
+        except ImportRefused as error:
+            tried = [{"format": format_id, "reason": reason} for format_id, reason in error.tried]
+            refused.append({"file": name, "reason": error.reason, "tried": tried})
+            continue
+        for run in parsed.runs:
+            model = book.find_model(run.model)
+            assessment = assess(run, model.architecture if model else None, book.find_hardware(run.hardware), book.find_engine(run.engine))
+            found.append({**run_summary(run, assessment), "file": name})
+    return {"runs": found, "refused": refused}

@@ -1,0 +1,85 @@
+"""The finding of a page in one plain sentence, from numbers alone."""
+
+from app.domain.comparison import Comparison, decode_time_s, first_token_time_s
+from app.domain.quantity import factor, percent, seconds
+from app.domain.run import Run
+from app.services.assessment import Assessment
+
+_FACTOR_FROM = 2.0
+
+
+def run_sentence(run: Run, assessment: Assessment) -> str:
+    """The headline of a run: distance to the limit where it is known, else the two phases' times, else why there are none."""
+    if run.requests.completed == 0:
+        sent = run.requests.sent or run.requests.failed
+        return f"No request was completed{f' of {sent:,}' if sent else ''}: there is nothing to measure here"
+    shares = []
+    if assessment.mbu is not None:
+        shares.append(f"Decode runs at {percent(assessment.mbu)} of the bandwidth floor")
+    if assessment.mfu is not None:
+        more = " or more" if assessment.mfu_from_ttft else ""
+        shares.append(f"prefill at {percent(assessment.mfu)}{more} of the peak")
+    if shares:
+        text = "; ".join(shares)
+        return text[0].upper() + text[1:]
+    first, step = first_token_time_s(run), decode_time_s(run)
+    if first is not None and step is not None:
+        return f"{seconds(first)} to the first token, then {seconds(step)} for each further one"
+    if first is not None:
+        return f"{seconds(first)} to the first token; the file has no time per output token"
+    if step is not None:
+        return f"{seconds(step)} for each output token; the file has no time to the first"
+    return "This file has rates but no latencies of its phases"
+
+
+def comparison_sentence(comparison: Comparison) -> str:
+    """What moved between two runs, phase by phase; or why they may not be compared."""
+    if not comparison.comparable.ok:
+        return f"Not comparable: {comparison.comparable.reasons[0][0].lower()}{comparison.comparable.reasons[0][1:]}"
+    base, other = comparison.base.run, comparison.other.run
+    prefill = _change(first_token_time_s(base), first_token_time_s(other))
+    decode = _change(decode_time_s(base), decode_time_s(other))
+    if prefill is None and decode is None:
+        return "Neither run has the latencies of its phases, so nothing can be said about them."
+    moved = comparison.phase
+    if moved == "none":
+        return f"Nothing moved beyond the noise: {_both_parts(prefill, decode)}."
+    sentence = _moved_sentence(comparison, prefill, decode)
+    if comparison.break_even_output_tokens is not None and moved == "both":
+        sentence += f"; break-even at {comparison.break_even_output_tokens:,} output tokens"
+    return sentence + "."
+
+
+def _moved_sentence(comparison: Comparison, prefill: float | None, decode: float | None) -> str:
+    if comparison.phase == "queue":
+        return "The queue moved: TTFT changed with the time spent waiting, the prompt pass did not"
+    if comparison.phase == "both" and prefill is not None and decode is not None:
+        return f"Prefill got {speed(prefill)}, decode {speed(decode)}"
+    if comparison.phase == "prefill" and prefill is not None:
+        still = "decode did not move" if decode is not None else "decode is not known"
+        return f"Prefill got {speed(prefill)}; {still}"
+    if decode is not None:
+        still = "prefill did not move" if prefill is not None else "prefill is not known"
+        return f"Decode got {speed(decode)} per token; {still}"
+    return "One phase moved"
+
+
+def _both_parts(prefill: float | None, decode: float | None) -> str:
+    parts = [f"{name} {_signed(ratio)}" for name, ratio in (("prefill", prefill), ("decode", decode)) if ratio is not None]
+    return ", ".join(parts)
+
+
+def _signed(ratio: float) -> str:
+    change = ratio - 1
+    return f"{'+' if change >= 0 else '−'}{percent(abs(change))}"
+
+
+def _change(base: float | None, other: float | None) -> float | None:
+    return other / base if base and other is not None else None
+
+
+def speed(ratio: float) -> str:
+    """A time ratio in words: 1.18 is "18 % slower", 3.1 "3.1× slower" (3.1 times the time), 0.71 "29 % faster" (less time)."""
+    if ratio >= _FACTOR_FROM:
+        return f"{factor(ratio)} slower"
+    return f"{percent(ratio - 1)} slower" if ratio >= 1 else f"{percent(1 - ratio)} faster"

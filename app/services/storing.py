@@ -1,0 +1,27 @@
+"""Storing what somebody brings: new files become runs, and what is said about files that are here already corrects their runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from app.services import runs
+from app.services.context import Context
+from app.services.importing import ImportOutcome, import_files, overrides_of
+
+_NO_CORRECTIONS = ("project", "name")
+
+
+def store_files(context: Context, files: Sequence[tuple[str, bytes]], fields: Mapping[str, Any], now: datetime) -> ImportOutcome:
+    """Import (name, bytes) with what the person says in `fields`. Runs of bytes that were here before are corrected by the fields.
+
+    Raises InvalidRequest for a field that cannot be used, before anything is stored.
+    """
+    outcome = import_files(context, files, overrides_of(fields), now)
+    corrections = {key: value for key, value in fields.items() if key not in _NO_CORRECTIONS and value not in (None, "", [], ())}
+    if not outcome.existing_ids or not corrections:
+        return outcome
+    for run_id in outcome.existing_ids:
+        runs.correct(context, run_id, corrections, now)
+    told = f"The fields given were applied to the runs that exist: {', '.join(sorted(corrections))}."
+    return replace(outcome, warnings=(*outcome.warnings, told))

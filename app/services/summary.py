@@ -1,0 +1,108 @@
+"""The run summary of the public contract: the one shape in which API, command line and exports show a run."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any
+
+from app.domain.metrics import METRICS
+from app.domain.run import STATS, Distribution, MetricValue, Run
+from app.services.assessment import Assessment
+
+_ALWAYS_SHOWN = ("ttft_s", "tpot_s", "itl_s", "chunk_gap_s", "e2e_s", "prefill_s", "queue_s")
+_WHERE_KNOWN = ("pp", "ep", "kv_dtype", "load_mode", "measured_at", "token_count_source")
+
+
+def run_summary(run: Run, assessment: Assessment | None = None) -> dict[str, Any]:
+    """JSON-ready summary of `run`: SI units, null for what is not known, a key absent where it does not apply.
+
+    Withheld metrics (see the flags) are null. `efficiency` is there only when model and hardware are known.
+    """
+    flags = (*run.flags, *(assessment.flags if assessment else ()))
+    withheld = {name for flag in flags for name in flag.withholds}
+    summary: dict[str, Any] = {
+        "format": run.format,
+        "engine": run.engine,
+        "engine_version": run.engine_version,
+        "model": run.model,
+        "hardware": run.hardware,
+        "devices": run.devices,
+        "tp": run.tp,
+        "weight_dtype": run.weight_dtype,
+        "started_at": timestamp(run.started_at),
+        "duration_s": number(run.duration_s),
+        "label": run.label,
+        "workload": _workload(run),
+        "requests": {"sent": run.requests.sent, "completed": run.requests.completed, "failed": run.requests.failed},
+        "metrics": metrics_json(run.metrics, withheld),
+        "flags": [{"flag": flag.flag, "evidence": flag.evidence, "withholds": list(flag.withholds)} for flag in flags],
+        "labels": dict(run.labels),
+        "importer_version": run.importer_version,
+    }
+    summary.update({key: getattr(run, key) for key in _WHERE_KNOWN if getattr(run, key) is not None})
+    if run.workload.rate_unlimited:
+        summary["rate_unlimited"] = True
+    warnings = list(run.warnings)
+    if assessment is not None:
+        if (efficiency := _efficiency(assessment)) is not None:
+            summary["efficiency"] = efficiency
+        warnings.extend(assessment.reasons)
+    summary["warnings"] = warnings
+    return summary
+
+
+def metrics_json(metrics: Mapping[str, MetricValue], withheld: set[str]) -> dict[str, Any]:
+    """Each metric by key; the latencies are always there, null when not known or withheld."""
+    shown: dict[str, Any] = dict.fromkeys(_ALWAYS_SHOWN)
+    for key in METRICS:
+        value = metrics.get(key)
+        if value is None or key in withheld:
+            continue
+        if isinstance(value, Distribution):
+            shown[key] = {
+                **{stat: None if f"{key}.{stat}" in withheld else number(value.stat(stat)) for stat in STATS},
+                "n": value.n,
+                "from": value.origin,
+                "definition": value.definition,
+            }
+        else:
+            shown[key] = {"value": number(value.value), "scope": value.scope, "from": value.origin, "definition": value.definition}
+    return shown
+
+
+def _workload(run: Run) -> dict[str, Any]:
+    workload = run.workload
+    return {
+        "prompt_tokens_mean": number(workload.prompt_tokens_mean),
+        "output_tokens_mean": number(workload.output_tokens_mean),
+        "prompt_tokens_total": workload.prompt_tokens_total,
+        "output_tokens_total": workload.output_tokens_total,
+        "concurrency": workload.concurrency,
+        "request_rate_per_s": number(workload.request_rate_per_s),
+        "rate_unlimited": workload.rate_unlimited,
+        "context_depth_tokens": workload.context_depth_tokens,
+        "dataset": workload.dataset,
+    }
+
+
+def _efficiency(assessment: Assessment) -> dict[str, Any] | None:
+    if assessment.prediction is None:
+        return None
+    return {
+        "decode_floor_s": number(assessment.decode_floor_s),
+        "mbu": number(assessment.mbu),
+        "prefill_floor_s": number(assessment.prefill_floor_s),
+        "mfu": number(assessment.mfu),
+        "mfu_from_ttft": assessment.mfu_from_ttft,
+        "against": "peak",
+    }
+
+
+def number(value: float | None) -> float | None:
+    """A finite number or None: NaN and infinity never leave through JSON."""
+    return value if value is not None and isfinite(value) else None
+
+
+def timestamp(value: datetime | None) -> str | None:
+    """ISO 8601 in UTC with a Z; None stays None."""
+    return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z") if value else None

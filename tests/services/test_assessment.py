@@ -1,0 +1,116 @@
+"""A measured run beside its prediction, with figures worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.catalog import load
+from app.domain.run import Distribution, Rate, Run, Workload
+from app.services.assessment import assess
+
+CATALOG = load()
+TEXTBOOK = CATALOG.models["textbook-8b"].architecture
+TEXTBOOK_H100 = CATALOG.hardware["textbook-h100"]
+LLAMA = CATALOG.models["llama-3-1-8b"].architecture
+H100 = CATALOG.hardware["h100-sxm5-80gb"]
+
+
+def served(ttft: float = 0.095, itl: float = 1 / 143, clients: int = 1, **changes: object) -> Run:
+    base = Run(
+        format="vllm_bench_serve",
+        measured_at="client",
+        load_mode="single" if clients == 1 else "closed",
+        weight_dtype="bf16",
+        workload=Workload(prompt_tokens_mean=2000, output_tokens_mean=300, concurrency=clients),
+        metrics={"ttft_s": Distribution(mean=ttft), "itl_s": Distribution(mean=itl)},
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def test_the_founding_request_runs_at_68_percent_of_the_floor() -> None:
+    # 16 GB / 3.35 TB/s = 4.776 ms against 6.993 ms; 32 TFLOP / 95 ms = 337 TFLOP/s of 989.
+    found = assess(served(), TEXTBOOK, TEXTBOOK_H100)
+    assert found.decode_floor_s == pytest.approx(1.6e10 / 3.35e12)
+    assert found.mbu == pytest.approx(0.683, abs=5e-4)
+    assert found.mfu == pytest.approx(3.2e13 / 0.095 / 9.89e14)
+    assert found.mfu_from_ttft
+
+
+def test_ttft_under_load_is_no_prefill_time() -> None:
+    found = assess(served(clients=32), LLAMA, H100)
+    assert found.mfu is None
+    assert "TTFT under load holds queueing" in " ".join(found.reasons)
+    assert found.mbu is not None
+
+
+def test_clients_that_wait_are_not_in_the_pass() -> None:
+    # 32 clients, 400 tokens/s at 10 ms a token: by Little's law 4 sequences run together.
+    waiting = served(itl=0.010, clients=32)
+    waiting = replace(waiting, metrics={**waiting.metrics, "output_tokens_per_s": Rate(400, "aggregate")})
+    four = assess(served(itl=0.010, clients=4), LLAMA, H100)
+    found = assess(waiting, LLAMA, H100)
+    assert found.prediction is not None
+    assert four.prediction is not None
+    assert found.prediction.decode.bytes == four.prediction.decode.bytes
+
+
+def test_faster_than_the_bytes_allow_is_flagged() -> None:
+    found = assess(served(itl=0.002), TEXTBOOK, TEXTBOOK_H100)
+    assert [flag.flag for flag in found.flags] == ["impossible_above_roofline"]
+    assert "less than the 4.78\u00a0ms" in found.flags[0].evidence
+
+
+def test_a_static_batch_is_priced_as_one_pass_of_all() -> None:
+    one = assess(served(load_mode="static_batch", measured_at="in_process", format="sglang_one_batch"), LLAMA, H100).prediction
+    workload = Workload(prompt_tokens_mean=2000, output_tokens_mean=300, concurrency=8)
+    eight = assess(
+        served(load_mode="static_batch", measured_at="in_process", format="sglang_one_batch", workload=workload), LLAMA, H100
+    ).prediction
+    assert one is not None
+    assert eight is not None
+    # The logits of one row a sequence are there eight times too, so that the arithmetic is exactly eightfold.
+    assert eight.prefill.flops == pytest.approx(8 * one.prefill.flops)
+    assert eight.front_end_s == 0
+
+
+def test_llama_bench_decodes_behind_its_depth_and_not_behind_the_prompt() -> None:
+    def at(depth: int) -> float:
+        workload = Workload(prompt_tokens_mean=512, output_tokens_mean=128, concurrency=1, context_depth_tokens=depth)
+        run = served(format="llama_bench", measured_at="in_process", workload=workload)
+        prediction = assess(run, LLAMA, H100).prediction
+        assert prediction is not None
+        return prediction.decode.bytes
+
+    # 4,096 more positions, 131,072 bytes each.
+    assert at(4097) - at(1) == pytest.approx(4096 * 131_072)
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (served(model="acme/unheard-of"), "“acme/unheard-of” has no entry here"),
+        (served(), "does not name the model"),
+    ],
+)
+def test_an_unknown_model_is_a_reason_and_no_guess(run: Run, words: str) -> None:
+    found = assess(run, None, H100)
+    assert found.prediction is None
+    assert words in found.reasons[0]
+
+
+def test_a_quantised_name_without_its_format_is_not_priced_as_bf16() -> None:
+    found = assess(served(weight_dtype=None, model="acme/Llama-3.1-8B-AWQ"), LLAMA, H100)
+    assert found.prediction is None
+    assert "looks quantised" in found.reasons[0]
+
+
+def test_the_models_own_format_is_taken_and_said() -> None:
+    found = assess(served(weight_dtype=None, model="meta-llama/Llama-3.1-8B"), LLAMA, H100)
+    assert found.prediction is not None
+    assert "Weights taken as bf16" in found.notes[0]
+
+
+def test_a_format_that_nobody_knows_is_a_reason() -> None:
+    found = assess(served(weight_dtype="int3_weird"), LLAMA, H100)
+    assert found.prediction is None
+    assert "int3_weird" in found.reasons[0]

@@ -1,0 +1,1 @@
+"""Benchmarks, each `python -m benchmarks.NAME [--json]`; they run on data of their own and end by themselves."""

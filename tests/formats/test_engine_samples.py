@@ -5,32 +5,9 @@ from pathlib import Path
 import pytest
 
 from app.domain.errors import ImportRefused
-from app.domain.run import Distribution, Run
-from app.formats import read_runs
+from tests.sample_runs import distribution, names, runs_of, value
 
 pytestmark = pytest.mark.shared
-
-
-def runs_of(shared_dir: Path, path: str) -> tuple[Run, ...]:
-    parsed = read_runs("sample", (shared_dir / "samples" / path).read_bytes())
-    assert parsed.format == path.split("/")[0]
-    return parsed.runs
-
-
-def distribution(run: Run, key: str) -> Distribution:
-    found = run.distribution(key)
-    assert found is not None
-    return found
-
-
-def value(run: Run, key: str) -> float:
-    rate = run.rate(key)
-    assert rate is not None
-    return rate.value
-
-
-def names(run: Run) -> set[str]:
-    return {flag.flag for flag in run.flags}
 
 
 def test_sglang_one_batch(shared_dir: Path) -> None:

@@ -8,32 +8,11 @@ from typing import Any
 import pytest
 
 from app.domain.errors import ImportRefused
-from app.domain.run import Distribution, RequestCounts, Run
+from app.domain.run import RequestCounts, Run
 from app.formats import IMPORTERS, read_runs
+from tests.sample_runs import distribution, names, runs_of, value
 
 pytestmark = pytest.mark.shared
-
-
-def runs_of(shared_dir: Path, path: str) -> tuple[Run, ...]:
-    parsed = read_runs("sample", (shared_dir / "samples" / path).read_bytes())
-    assert parsed.format == path.split("/")[0]
-    return parsed.runs
-
-
-def distribution(run: Run, key: str) -> Distribution:
-    found = run.distribution(key)
-    assert found is not None
-    return found
-
-
-def value(run: Run, key: str) -> float:
-    rate = run.rate(key)
-    assert rate is not None
-    return rate.value
-
-
-def names(run: Run) -> set[str]:
-    return {flag.flag for flag in run.flags}
 
 
 def test_every_sample_of_these_formats_meets_its_expectation(shared_dir: Path) -> None:

@@ -4,33 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.run import CANONICAL, Distribution, RequestCounts, Run
-from app.formats import read_runs
+from app.domain.run import CANONICAL, RequestCounts
+from tests.sample_runs import distribution, names, runs_of, value
 
 pytestmark = pytest.mark.shared
 FORMATS = ("aiperf", "guidellm", "llmperf", "genai_perf")
-
-
-def runs_of(shared_dir: Path, path: str) -> tuple[Run, ...]:
-    parsed = read_runs("sample", (shared_dir / "samples" / path).read_bytes())
-    assert parsed.format == path.split("/")[0]
-    return parsed.runs
-
-
-def distribution(run: Run, key: str) -> Distribution:
-    found = run.distribution(key)
-    assert found is not None
-    return found
-
-
-def value(run: Run, key: str) -> float:
-    rate = run.rate(key)
-    assert rate is not None
-    return rate.value
-
-
-def names(run: Run) -> set[str]:
-    return {flag.flag for flag in run.flags}
 
 
 @pytest.mark.parametrize("format_id", FORMATS)

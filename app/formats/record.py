@@ -117,6 +117,12 @@ class Record:
         return repr(value) if isinstance(value, float) else None
 
 
+def whole_total(tokens: float) -> int | None:
+    """A sum of counts as an integer; None where it is NaN or beyond 63 bits, as no store could hold it."""
+    # The largest integer is 2**63 as a double, so only what is below it fits.
+    return round(tokens) if tokens < float(LARGEST_INTEGER) else None
+
+
 def floats(values: list[object], name: str) -> Floats:
     """A list of numbers as doubles, null as NaN. Raises ArrayProblem for anything else in it, and for negative values."""
     kinds = set(map(type, values))

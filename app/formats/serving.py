@@ -11,7 +11,7 @@ from typing import TypeVar
 from app.domain.derive import ONE_TOKEN_PER_CHUNK, aggregate_rates, itl_from_means, request_distributions
 from app.domain.run import CANONICAL, Distribution, MetricValue, Origin, Rate, RequestCounts, RequestSamples, Workload
 from app.domain.text import duration, percent
-from app.formats.record import Record
+from app.formats.record import Record, whole_total
 
 T = TypeVar("T")
 
@@ -185,9 +185,9 @@ def token_totals(prompt: int | None, output: int | None, samples: RequestSamples
     warnings = []
     totals: list[int | None] = []
     for word, own, column in (("prompt", prompt, samples.prompt_tokens), ("output", output, samples.output_tokens)):
-        counted = column[samples.ok].sum()
         # A request without a count makes the sum unknown, not smaller.
-        total = int(counted) if counted == counted else own
+        counted = whole_total(float(column[samples.ok].sum()))
+        total = counted if counted is not None else own
         totals.append(total)
         if own and total and word == "output" and abs(total / own - 1) > CONTRADICTION:
             warnings.append(f"The file counts {own} output tokens, its requests add up to {total} ({percent(total / own - 1)}).")

@@ -13,7 +13,7 @@ from app.domain.derive import with_request_rates
 from app.domain.run import CANONICAL, Distribution, Run, Workload
 from app.domain.text import clean_text
 from app.formats.load import Load
-from app.formats.record import Record
+from app.formats.record import Record, whole_total
 from app.formats.serving import deployment_rates, first_known, itl_from_report
 
 UNITS_S: Mapping[str, float] = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "seconds": 1.0}
@@ -125,8 +125,8 @@ def exact_total(mean: float | None, requests: int | None) -> int | None:
     """Tokens of all requests from their mean, where mean x requests is a whole number to a millionth; else None."""
     if mean is None or not requests:
         return None
-    total = round(mean * requests)
-    return total if abs(mean * requests - total) <= 1e-6 * max(1.0, total) else None
+    total = whole_total(mean * requests)
+    return total if total is not None and abs(mean * requests - total) <= 1e-6 * max(1.0, total) else None
 
 
 def instant(seconds: float | None) -> datetime | None:

@@ -11,6 +11,7 @@ from app.domain.errors import ImportRefused
 from app.domain.run import Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
 from app.formats.llmperf import ALONE, NO_ITL, ONE_TOKENIZER
+from app.formats.stat_export import exact_total
 
 Reader = Callable[[str], ParsedFile]
 Json = dict[str, Any]
@@ -122,3 +123,17 @@ def test_what_is_not_its_file(value: object) -> None:
     with pytest.raises(ImportRefused) as refused:
         read_runs("x", json.dumps(value).encode())
     assert "no keys results_ttft_s" in dict(refused.value.tried)["llmperf"]
+
+
+@pytest.mark.parametrize(("tokens", "requests"), [(2**63 - 1, 1), (2**62, 2)])
+def test_a_sum_no_store_can_hold_is_absent(tokens: int, requests: int) -> None:
+    response = {"error_code": None, "error_msg": "", "inter_token_latency_s": 0.04, "ttft_s": 0.1, "end_to_end_latency_s": 0.12}
+    counts = {"request_output_throughput_token_per_s": 3.3, "number_total_tokens": 11, "number_output_tokens": 1}
+    (run,) = read([{**response, **counts, "number_input_tokens": tokens}] * requests)
+    assert run.workload.prompt_tokens_total is None
+    assert run.workload.output_tokens_total == requests
+
+
+def test_a_mean_times_requests_no_store_can_hold_is_absent() -> None:
+    assert exact_total(1e18, 100) is None
+    assert exact_total(512.0, 100) == 51_200

@@ -8,7 +8,8 @@ a start token every time: then there are about twice as many token times as toke
 from collections.abc import Mapping
 from dataclasses import replace
 
-from app.domain.checks import MEANS_DIFFER, Evidence, flagged
+from app.domain.checks import Evidence, flagged
+from app.domain.checks.figures import MEANS_DIFFER
 from app.domain.derive import with_request_rates
 from app.domain.errors import ImportRefused
 from app.domain.run import CANONICAL, Distribution, Flag, MetricValue, RequestCounts, Run, Workload

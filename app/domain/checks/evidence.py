@@ -1,0 +1,64 @@
+"""What an importer knows beside a run's figures, and what every check needs: the form of a check, the metrics a flag may withhold."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.domain.derive import tpot_values
+from app.domain.run import Distribution, Flag, Floats, RequestSamples, Run
+
+DECODE_METRICS = ("tpot_s", "itl_s", "chunk_gap_s", "decode_tokens_per_s")
+ALL_METRICS = (
+    *("ttft_s", "e2e_s", "prefill_s", "queue_s", *DECODE_METRICS),
+    *("prefill_tokens_per_s", "output_tokens_per_s", "total_tokens_per_s", "requests_per_s"),
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an importer saw in a file beside the figures of the run; every field is optional.
+
+    `not_numbers` names keys that held NaN or infinity, `negative` and `contradictions` are ready sentences. Token counts are per
+    request (`requested_*`) or totals (`retokenized_output_tokens`). `tokens_per_chunk` is what the file itself says or implies.
+    """
+
+    not_numbers: tuple[str, ...] = ()
+    negative: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()
+    empty_outputs: int = 0
+    peak_output_tokens_per_s: float | None = None
+    tokens_per_chunk: float | None = None
+    requested_prompt_tokens: float | None = None
+    requested_output_tokens: float | None = None
+    retokenized_output_tokens: int | None = None
+    client_queue_mean_s: float | None = None
+
+
+Check = Callable[[Run, Evidence], Flag | None]
+
+
+def in_send_order(samples: RequestSamples) -> tuple[Floats, Floats]:
+    """TTFT and TPOT of the requests that succeeded, in the order in which they were sent (the file's order where no times are known)."""
+    order = np.arange(samples.size) if samples.start_s is None else np.argsort(samples.start_s, kind="stable")
+    kept = order[(samples.ok & np.isfinite(samples.ttft_s))[order]]
+    return samples.ttft_s[kept], tpot_values(samples)[kept]
+
+
+def median_of(values: Floats) -> float | None:
+    """The median of the finite values, None when there are none."""
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if finite.size else None
+
+
+def centre(distribution: Distribution | None) -> float | None:
+    """The mean, or the median where there is no mean."""
+    if distribution is None:
+        return None
+    return distribution.mean if distribution.mean is not None else distribution.p50
+
+
+def listed(names: tuple[str, ...], most: int = 6) -> str:
+    """The names in one line, `most` of them and how many more there are."""
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest

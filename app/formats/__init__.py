@@ -4,6 +4,8 @@ To add a format: one file beside these with an `IMPORTER`, one line in IMPORTERS
 importer that matches reads the file; SGLang stands before vLLM, since its files have vLLM's keys too.
 """
 
+from dataclasses import replace
+
 from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
 from app.formats import (
@@ -25,7 +27,7 @@ from app.formats import (
 from app.formats.document import Document, archive_kind, read_document
 from app.formats.importer import Importer, ParsedFile
 
-__all__ = ["IMPORTERS", "ParsedFile", "archive_kind", "read_runs"]
+__all__ = ["IMPORTERS", "ParsedFile", "archive_kind", "current_versions", "read_runs"]
 
 IMPORTERS: tuple[Importer, ...] = (
     sglang_bench_serving.IMPORTER,
@@ -66,7 +68,13 @@ def _parsed(importer: Importer, document: Document, tried: tuple[tuple[str, str]
         runs = importer.parse(document)
     except ImportRefused as refusal:
         raise ImportRefused(refusal.reason, (*tried, (importer.id, refusal.reason))) from refusal
-    return ParsedFile(importer.id, tuple(runs), document.warnings)
+    versioned = tuple(replace(run, importer_version=importer.reading_version) for run in runs)
+    return ParsedFile(importer.id, versioned, document.warnings)
+
+
+def current_versions() -> dict[str, int]:
+    """The version with which each format is read now; a stored run of a lower one was read by an older importer."""
+    return {importer.id: importer.reading_version for importer in IMPORTERS}
 
 
 def _unknown(document: Document) -> str:

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from app.domain.run import Run
 from app.formats.document import Document
 
+# Counts the changes of what every importer passes through (domain/derive.py, domain/checks.py, the readers here): raise it when such a
+# change gives other figures, flags or warnings, and leave the importers' own versions alone.
+SHARED_VERSION = 0
+
 
 @dataclass(frozen=True)
 class Importer:
@@ -13,12 +17,19 @@ class Importer:
 
     `matches` answers None when the file is this format, else the reason why not; it looks at content, never at the file's name.
     `parse` gives one run for each operating point; it raises ImportRefused with a sentence when there is none to be had.
+    `version` goes up by one whenever the same file gives anything else than before: stored runs of a lower one can be read again.
     """
 
     id: str
     title: str
     matches: Callable[[Document], str | None]
     parse: Callable[[Document], list[Run]]
+    version: int = 1
+
+    @property
+    def reading_version(self) -> int:
+        """The version that is stored with each run: it rises with this importer's and with what all share."""
+        return self.version + SHARED_VERSION
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from app.catalog.names import CatalogFault
 from app.domain.architecture import ModelArchitecture
+from app.domain.dtypes import FORMATS as NUMBER_FORMATS
 from app.domain.engine import BitClass, EngineProfile
 from app.domain.hardware import LABELS, HardwareProfile, Provenance
 
@@ -37,13 +38,20 @@ _FIGURES = {
 # What an [[engine]] states in microseconds -> the profile's field in seconds; an [[engine.except]] names it without the unit.
 _ENGINE_TIMES = {
     f"{name}_us": f"{name}_s"
-    for name in ("launch", "per_layer", "step", "per_sequence", "front_end", "all_reduce_alpha", "prefill_floor_per_layer")
+    for name in (
+        *("launch", "quantised_launch", "per_layer", "per_expert_layer", "recurrent_layer", "step", "per_sequence"),
+        *("front_end", "serial_front_end", "all_reduce_alpha", "send", "prefill_floor_per_layer"),
+    )
 }
-_ENGINE_BY_CLASS = ("weight_bandwidth_efficiency", "compute_efficiency")
-_ENGINE_PLAIN = ("kv_bandwidth_efficiency", "interference")
+_ENGINE_BY_CLASS = (
+    *("weight_bandwidth_efficiency", "compute_efficiency", "expert_bandwidth_efficiency", "expert_compute_efficiency"),
+    "alu_operations_per_weight",
+)
+_ENGINE_PLAIN = (*("kv_bandwidth_efficiency", "attention_limit", "expert_traffic", "fill_tokens", "micro_batch_tokens", "interference"),)
 _ENGINE_RANGES = ("itl_range", "ttft_range")
 _ENGINE_TEXTS = ("slug", "name", "version_notes", "notes", "cuda_graphs")
 _BIT_CLASSES = frozenset(get_args(BitClass))
+_WEIGHT_CLASSES = _BIT_CLASSES | {key for key, form in NUMBER_FORMATS.items() if form.weights}
 
 
 @dataclass(frozen=True)
@@ -215,8 +223,9 @@ def _engine_origins(entry: Entry, where: str) -> dict[str, Provenance]:
     stated |= {name: [name] for name in (*_ENGINE_PLAIN, *_ENGINE_RANGES) if name in entry}
     for name in _ENGINE_BY_CLASS:
         classes = entry.get(name, {})
-        if unknown := sorted(set(classes) - _BIT_CLASSES):
-            raise CatalogFault(f"{where}: {name} by {', '.join(unknown)}; the weight-bit classes are {', '.join(sorted(_BIT_CLASSES))}")
+        if unknown := sorted(set(classes) - _WEIGHT_CLASSES):
+            listed = ", ".join(sorted(_BIT_CLASSES))
+            raise CatalogFault(f"{where}: {name} by {', '.join(unknown)}; give a number format or a weight-bit class, which are {listed}")
         stated |= {name: [f"{name}.{bits}" for bits in classes]} if classes else {}
     origins = _origins(entry, set(stated), where)
     return {field: origins[name] for name, field_names in stated.items() for field in field_names}

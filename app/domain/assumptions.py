@@ -41,7 +41,8 @@ def _textbook(question: Question, request: Request, priced: PricedRequest, besid
     said = [
         "Textbook arithmetic: dense weights only, two FLOPs per parameter and token and one read of the weights per pass; "
         "KV cache, activations, launches, front-end and queue are left out.",
-        f"{question.hardware.name} is taken at {flops_rate(rates.achieved_flops_per_s)} and {byte_rate(rates.achieved_bytes_per_s)}.",
+        f"{question.hardware.name} is taken at {flops_rate(float(rates.achieved_flops_per_s))} "
+        f"and {byte_rate(float(rates.achieved_bytes_per_s))}.",
         f"Causal attention would add {seconds(beside.time_s)} to prefill, {percent(beside.flops / float(priced.prefill.flops))} of the "
         "arithmetic of the weights; it is shown beside these figures and not added to them.",
     ]
@@ -64,11 +65,11 @@ def _engine(engine: EngineProfile | None, weight: NumberFormat) -> list[str]:
     said = [f"Efficiencies and fixed times are those of the engine profile {engine.name}; the ranges are its 90 % band."]
     if engine.itl_range is None or engine.ttft_range is None:
         said = [f"The profile of {engine.name} has no error band of its own: where it is missing, {band}."]
-    if engine.weight_efficiency(weight.bytes) is None:
+    if engine.weight_efficiency(weight) is None:
         said.append(
             f"{engine.name} has no bandwidth efficiency for {weight.key} weights in its profile: the device's or the default is taken."
         )
-    if engine.compute_factor(weight.bytes) is None:
+    if engine.compute_factor(weight) is None:
         said.append(
             f"{engine.name} has no compute efficiency for {weight.key} weights in its profile: the device's or the default is taken."
         )
@@ -81,7 +82,7 @@ def _device(hardware: HardwareProfile, rates: Rates, engine: EngineProfile | Non
         said.append(
             f"No fitted compute efficiency for {hardware.name}: {rates.gemm_efficiency:.2g} of its {rates.gemm.format} peak is taken."
         )
-    of_engine = engine is not None and engine.weight_efficiency(weight.bytes) is not None
+    of_engine = engine is not None and engine.weight_efficiency(weight) is not None
     if hardware.bandwidth_efficiency is None and not of_engine:
         said.append(f"No fitted bandwidth efficiency for {hardware.name}: {rates.weight_efficiency:.2g} of its bandwidth is taken.")
     return said

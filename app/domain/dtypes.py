@@ -136,7 +136,9 @@ def number_format(name: str, field: str = "weight_dtype") -> NumberFormat:
 
 
 def _fits(form: NumberFormat, field: str) -> bool:
-    return form.activations if field == "activation_dtype" else form.kv if field == "kv_dtype" else form.weights
+    if field in ("activation_dtype", "comm_dtype"):
+        return form.activations
+    return form.kv if field == "kv_dtype" else form.weights
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from app.domain.dtypes import NumberFormat
 from app.domain.hardware import Provenance
 
 BitClass = Literal["16bit", "8bit", "4bit", "any"]
@@ -23,12 +24,19 @@ def bit_class(bytes_per_weight: float) -> BitClass:
 class EngineProfile:
     """What one engine does to a pass and a request. SI units; None means "as the device or the defaults say".
 
-    The three efficiency mappings go by weight-bit class (16bit, 8bit, 4bit, or any for all that are not listed): the share of the
-    bandwidth kept while reading weights, the same for the KV cache (one figure), and a factor on the device's e_c.
-    `launch_s` is t0 per GEMM, `quantised_launch_s` what quantising its activations adds; `per_layer_s` replaces the default fixed
-    time of a layer (small kernels and attention launch). `prefill_floor_per_layer_s`: a pass with prompt tokens takes at least this
-    per layer. `interference` scales the prefill interference of continuous batching. Ranges are factors (low, high) on the
-    predicted ITL and TTFT, the 90 % band of its class.
+    Mappings go by number format (fp8_block, nvfp4, …: a key of `dtypes.FORMATS`), else by weight-bit class (16bit, 8bit, 4bit), else
+    `any`: the share of the bandwidth kept while reading weights (e_b; of experts e_bx), the factor on the device's e_c (e; of experts
+    e_x), and the plain-ALU operations for each weight read (κ), which single-stream engines spend on unpacking.
+    `kv_bandwidth_efficiency` (e_kv) is that of the KV cache and of recurrent states, `attention_limit` the most that e_c of prompt
+    attention reaches. `launch_s` is t0 per GEMM, `quantised_launch_s` what quantising its activations adds; `per_layer_s` (o) replaces
+    the default fixed time of a layer (small kernels and attention launch), `per_expert_layer_s` (o_x) and `recurrent_layer_s` come on
+    top in layers with experts or a recurrent state. `expert_traffic` (c_tr) is bytes per token, chosen expert and hidden element.
+    `step_s` and `per_sequence_s` (seq) are the scheduler's, `front_end_s` (α) runs in parallel and `serial_front_end_s` (f) one request
+    at a time. `all_reduce_alpha_s` (α_ar) starts a collective, `send_s` (h) a transfer between pipeline stages.
+    `prefill_floor_per_layer_s` (o_pf): a pass with prompt tokens takes at least this per layer; such a pass runs in pieces of
+    `micro_batch_tokens` tokens, and `fill_tokens` (n0) are lost in each until the units are filled: e·u/(u + n0) for a piece of u tokens.
+    `interference` (mix) scales the prefill interference of continuous batching. Ranges are factors (low, high) on the predicted ITL
+    and TTFT, the 90 % band of its class.
     """
 
     slug: str
@@ -37,13 +45,24 @@ class EngineProfile:
     weight_bandwidth_efficiency: Mapping[str, float] = field(default_factory=dict)
     kv_bandwidth_efficiency: float | None = None
     compute_efficiency: Mapping[str, float] = field(default_factory=dict)
+    expert_bandwidth_efficiency: Mapping[str, float] = field(default_factory=dict)
+    expert_compute_efficiency: Mapping[str, float] = field(default_factory=dict)
+    alu_operations_per_weight: Mapping[str, float] = field(default_factory=dict)
+    attention_limit: float | None = None
+    expert_traffic: float | None = None
     launch_s: float | None = None
     quantised_launch_s: float | None = None
     per_layer_s: float | None = None
+    per_expert_layer_s: float | None = None
+    recurrent_layer_s: float | None = None
     step_s: float | None = None
     per_sequence_s: float | None = None
     front_end_s: float | None = None
+    serial_front_end_s: float | None = None
     all_reduce_alpha_s: float | None = None
+    send_s: float | None = None
+    fill_tokens: float | None = None
+    micro_batch_tokens: float | None = None
     interference: float | None = None
     prefill_floor_per_layer_s: float = 0.0
     cuda_graphs: bool = True
@@ -53,14 +72,18 @@ class EngineProfile:
     notes: str = ""
     provenance: Mapping[str, Provenance] = field(default_factory=dict)
 
-    def weight_efficiency(self, bytes_per_weight: float) -> float | None:
-        """e_b while reading weights of this size, None where the profile has no figure for the class."""
-        return _of_class(self.weight_bandwidth_efficiency, bytes_per_weight)
+    def weight_efficiency(self, weight: NumberFormat) -> float | None:
+        """e_b while reading weights of this format, None where the profile has no figure for it."""
+        return of_format(self.weight_bandwidth_efficiency, weight)
 
-    def compute_factor(self, bytes_per_weight: float) -> float | None:
-        """The factor on e_c for weights of this size, None where the profile has no figure for the class."""
-        return _of_class(self.compute_efficiency, bytes_per_weight)
+    def compute_factor(self, weight: NumberFormat) -> float | None:
+        """The factor on e_c for weights of this format, None where the profile has no figure for it."""
+        return of_format(self.compute_efficiency, weight)
 
 
-def _of_class(figures: Mapping[str, float], bytes_per_weight: float) -> float | None:
-    return figures.get(bit_class(bytes_per_weight), figures.get("any"))
+def of_format(figures: Mapping[str, float], form: NumberFormat) -> float | None:
+    """The figure for a number format: its own, else that of its weight-bit class, else `any`'s; None where there is none."""
+    for key in (form.key, bit_class(form.bytes), "any"):
+        if key in figures:
+            return figures[key]
+    return None

@@ -96,9 +96,9 @@ def ceilings_of(hardware: HardwareProfile, request: Request, engine: EngineProfi
         name=hardware.name,
         dtype=rates.gemm.format,
         peak_flops_per_s=rates.gemm.peak_flops_per_s,
-        bandwidth_bytes_per_s=rates.bandwidth_bytes_per_s,
-        achieved_flops_per_s=rates.achieved_flops_per_s,
-        achieved_bandwidth_bytes_per_s=rates.achieved_bytes_per_s,
+        bandwidth_bytes_per_s=float(rates.bandwidth_bytes_per_s),
+        achieved_flops_per_s=float(rates.achieved_flops_per_s),
+        achieved_bandwidth_bytes_per_s=float(rates.achieved_bytes_per_s),
     )
 
 

@@ -53,7 +53,7 @@ class PricedRequest:
 
     prefill: PricedPass
     decode: PricedPass
-    front_end_s: float
+    front_end_s: Quantity
     interference_s: Quantity
     running: Quantity
     footprint: Footprint
@@ -89,7 +89,7 @@ def price_request(question: Question) -> PricedRequest:
     return PricedRequest(
         prefill=prefill,
         decode=decode,
-        front_end_s=question.rates.front_end_s,
+        front_end_s=question.rates.front_end_s + question.rates.serial_front_end_s,
         interference_s=_interference(prefill, decode, question, running),
         running=running,
         footprint=space,
@@ -136,7 +136,7 @@ def _prefill(question: Question) -> PricedPass:
     if question.textbook:
         return _dense_pass(question, load.batch * new)
     numbers = pass_numbers(new, load.cached_prefix_tokens, load.batch, question.architecture.sliding_window)
-    return _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens), with_prompt=True)
+    return _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens, question.rates.attention_limit), with_prompt=True)
 
 
 def _decode(question: Question, running: Quantity, numbers: PassNumbers) -> PricedPass:

@@ -17,6 +17,8 @@ class Request:
     """One question to the model: token counts, how many run together, on how many devices, at which precision.
 
     `batch` is the number of sequences in one pass; `concurrency` the number of closed-loop clients, None when not a served load.
+    `moe_dtype` is the format of the experts' weights, None: that of the others; `comm_dtype` the format of activations that cross a
+    link, None: their own.
     """
 
     prompt_tokens: int = 2000
@@ -30,6 +32,8 @@ class Request:
     weight_dtype: str = "bf16"
     activation_dtype: str = "bf16"
     kv_dtype: str = "bf16"
+    moe_dtype: str | None = None
+    comm_dtype: str | None = None
     engine: str | None = None
     calibration: str = "default"
 

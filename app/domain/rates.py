@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from app.domain.constants import DEFAULTS, default
 from app.domain.dtypes import NumberFormat, arithmetic, number_format
-from app.domain.engine import EngineProfile
+from app.domain.engine import EngineProfile, of_format
 from app.domain.errors import InvalidRequest
 from app.domain.hardware import HardwareProfile
 from app.domain.prediction import Request
-from app.domain.work import ElementBytes
+from app.domain.work import ElementBytes, Quantity
 
 # What a device without a format's units computes on instead, in order. Narrow formats fall back to the activation's format first.
 _WIDER = {
@@ -35,11 +35,13 @@ class Units:
 
 @dataclass(frozen=True)
 class Formats:
-    """The three number formats of a request, resolved."""
+    """The number formats of a request, resolved. `experts` None: as all weights; `comm` None: the activations'."""
 
     weight: NumberFormat
     activation: NumberFormat
     kv: NumberFormat
+    experts: NumberFormat | None = None
+    comm: NumberFormat | None = None
 
     @classmethod
     def of(cls, request: Request) -> "Formats":
@@ -48,51 +50,84 @@ class Formats:
             number_format(request.weight_dtype, "weight_dtype"),
             number_format(request.activation_dtype, "activation_dtype"),
             number_format(request.kv_dtype, "kv_dtype"),
+            None if request.moe_dtype is None else number_format(request.moe_dtype, "moe_dtype"),
+            None if request.comm_dtype is None else number_format(request.comm_dtype, "comm_dtype"),
         )
+
+    @property
+    def expert(self) -> NumberFormat:
+        """The format of the experts' weights."""
+        return self.weight if self.experts is None else self.experts
 
     def element_bytes(self) -> ElementBytes:
         """Bytes per element with scales, as the operator model counts them."""
-        return ElementBytes(self.weight.bytes, self.activation.bytes, self.kv.bytes)
+        messages = self.activation.bytes if self.comm is None else self.comm.bytes
+        return ElementBytes(self.weight.bytes, self.activation.bytes, self.kv.bytes, self.expert.bytes, messages)
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Everything `roofline.price` needs beside the work. Efficiencies are fractions of the specified rate, at most 1."""
+    """Everything `roofline.price` needs beside the work. Efficiencies are fractions of the specified rate, at most 1.
+
+    Figures may also be arrays that broadcast against the work's, so that a fit prices thousands of settings at once.
+    `gemm_efficiency` is e_c of linear layers, `expert_efficiency` of expert products (on `experts`, gemm's units where None);
+    `weight_efficiency` e_b, `expert_weight_efficiency` e_bx, `kv_efficiency` e_kv. The meaning of each time and of the last five
+    figures is that of the field of the same name of `EngineProfile`; `scalar_flops_per_s` is the rate of the plain ALUs, None: unknown.
+    """
 
     gemm: Units
     attention: Units
-    bandwidth_bytes_per_s: float
-    gemm_efficiency: float
-    weight_efficiency: float
-    kv_efficiency: float
-    launch_s: float
-    per_layer_s: float
-    step_s: float
-    per_sequence_s: float
-    front_end_s: float
-    all_reduce_alpha_s: float
+    bandwidth_bytes_per_s: Quantity
+    gemm_efficiency: Quantity
+    weight_efficiency: Quantity
+    kv_efficiency: Quantity
+    launch_s: Quantity
+    per_layer_s: Quantity
+    step_s: Quantity
+    per_sequence_s: Quantity
+    front_end_s: Quantity
+    all_reduce_alpha_s: Quantity
     bus_bytes_per_s: float | None
-    interference: float
-    prefill_floor_per_layer_s: float
+    interference: Quantity
+    prefill_floor_per_layer_s: Quantity
     assumptions: tuple[str, ...]
+    experts: Units | None = None
+    expert_efficiency: Quantity = 1.0
+    expert_weight_efficiency: Quantity = 1.0
+    expert_launch_s: Quantity = 0.0
+    per_expert_layer_s: Quantity = 0.0
+    recurrent_layer_s: Quantity = 0.0
+    serial_front_end_s: Quantity = 0.0
+    send_s: Quantity = 0.0
+    scalar_flops_per_s: float | None = None
+    alu_operations_per_weight: Quantity = 0.0
+    expert_traffic: Quantity = 0.0
+    attention_limit: Quantity = 1.0
+    fill_tokens: Quantity = 0.0
+    micro_batch_tokens: Quantity = float("inf")
 
     @property
-    def achieved_flops_per_s(self) -> float:
+    def expert_units(self) -> Units:
+        """The units that expert products run on."""
+        return self.gemm if self.experts is None else self.experts
+
+    @property
+    def achieved_flops_per_s(self) -> Quantity:
         """What linear layers reach: e_c x peak."""
         return self.gemm_efficiency * self.gemm.peak_flops_per_s
 
     @property
-    def achieved_bytes_per_s(self) -> float:
+    def achieved_bytes_per_s(self) -> Quantity:
         """What weight reads reach: e_b x bandwidth."""
         return self.weight_efficiency * self.bandwidth_bytes_per_s
 
     @property
-    def ridge_peak(self) -> float:
+    def ridge_peak(self) -> Quantity:
         """FLOP per byte at which a pass turns from memory- to compute-bound, at specified rates."""
         return self.gemm.peak_flops_per_s / self.bandwidth_bytes_per_s
 
     @property
-    def ridge_achieved(self) -> float:
+    def ridge_achieved(self) -> Quantity:
         """The same at achieved rates."""
         return self.achieved_flops_per_s / self.achieved_bytes_per_s
 
@@ -124,9 +159,9 @@ def float_units(hardware: HardwareProfile, wanted: str) -> Units:
     )
 
 
-def gemm_units(hardware: HardwareProfile, formats: Formats) -> tuple[Units, bool]:
-    """The units linear layers run on, and whether activations are quantised for them."""
-    product = arithmetic(formats.weight, formats.activation)
+def gemm_units(hardware: HardwareProfile, weight: NumberFormat, activation: NumberFormat) -> tuple[Units, bool]:
+    """The units a product of these weights and activations runs on, and whether activations are quantised for it."""
+    product = arithmetic(weight, activation)
     if not product.quantises_activations:
         return float_units(hardware, product.wanted), False
     peak = hardware.peak(product.wanted)
@@ -134,48 +169,81 @@ def gemm_units(hardware: HardwareProfile, formats: Formats) -> tuple[Units, bool
         return Units(product.wanted, peak), True
     units = float_units(hardware, product.fallback)
     word = _FORMAT_WORDS[product.wanted]
-    note = f"{hardware.name} specifies no {word} rate; {formats.weight.key} weights are unpacked and computed at its {units.format} rate."
+    note = f"{hardware.name} specifies no {word} rate; {weight.key} weights are unpacked and computed at its {units.format} rate."
     return replace(units, assumptions=(note, *units.assumptions)), False
+
+
+@dataclass(frozen=True)
+class _Product:
+    """One kind of matrix product resolved: its units, e_c as a fraction, e_b and t0."""
+
+    units: Units
+    efficiency: float
+    read_efficiency: float
+    launch_s: float
+
+    @classmethod
+    def of(
+        cls, hardware: HardwareProfile, weight: NumberFormat, activation: NumberFormat, engine: EngineProfile, experts: bool
+    ) -> "_Product":
+        units, quantised = gemm_units(hardware, weight, activation)
+        factors = engine.expert_compute_efficiency if experts else engine.compute_efficiency
+        factor = of_format(factors, weight)
+        shares = engine.expert_bandwidth_efficiency if experts else engine.weight_bandwidth_efficiency
+        kind = product_class(weight, units.format, quantised)
+        read = _first(of_format(shares, weight), _device_read_efficiency(hardware, weight), default("weight_bandwidth_efficiency"))
+        efficiency = device_efficiency(hardware, units.format, kind, experts) * (1.0 if factor is None else factor)
+        return cls(units, min(1.0, efficiency), min(1.0, read), _launch_s(hardware, engine, units.format, quantised))
 
 
 def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile | None) -> Rates:
     """The rates of the operator model (`default` mode)."""
-    gemm, quantised = gemm_units(hardware, formats)
+    profile = engine if engine is not None else EngineProfile("", "")
+    linear = _Product.of(hardware, formats.weight, formats.activation, profile, experts=False)
+    experts = _Product.of(hardware, formats.expert, formats.activation, profile, experts=True)
     product = arithmetic(formats.weight, formats.activation)
     attention = float_units(hardware, product.fallback if product.quantises_activations else product.wanted)
-    profile = engine if engine is not None else EngineProfile("", "")
-    weight_bytes = formats.weight.bytes
-    factor = profile.compute_factor(weight_bytes)
-    alpha = "all_reduce_alpha_graphs_s" if profile.cuda_graphs else "all_reduce_alpha_eager_s"
+    alpha = default("all_reduce_alpha_graphs_s" if profile.cuda_graphs else "all_reduce_alpha_eager_s")
     link = hardware.link_bytes_per_s
     return Rates(
-        gemm=gemm,
+        gemm=linear.units,
         attention=attention,
         bandwidth_bytes_per_s=hardware.bandwidth_bytes_per_s,
-        gemm_efficiency=min(1.0, device_efficiency(hardware, gemm.format) * (1.0 if factor is None else factor)),
-        weight_efficiency=min(
-            1.0,
-            _first(
-                profile.weight_efficiency(weight_bytes), _device_read_efficiency(hardware, formats), default("weight_bandwidth_efficiency")
-            ),
-        ),
+        gemm_efficiency=linear.efficiency,
+        weight_efficiency=linear.read_efficiency,
         kv_efficiency=min(1.0, _first(profile.kv_bandwidth_efficiency, None, default("kv_bandwidth_efficiency"))),
-        launch_s=_launch_s(hardware, profile, gemm.format, quantised),
+        launch_s=linear.launch_s,
         per_layer_s=_first(profile.per_layer_s, None, default("small_kernels_per_layer_s") + default("attention_per_layer_s")),
         step_s=_first(profile.step_s, None, default("step_s")),
         per_sequence_s=_first(profile.per_sequence_s, None, default("per_sequence_s")),
         front_end_s=_first(profile.front_end_s, None, default("front_end_s")),
-        all_reduce_alpha_s=_first(profile.all_reduce_alpha_s, None, default(alpha)),
+        all_reduce_alpha_s=_first(profile.all_reduce_alpha_s, None, alpha),
         bus_bytes_per_s=None if link is None else default("bus_share_of_link") * link,
         interference=_first(profile.interference, None, default("interference")),
         prefill_floor_per_layer_s=profile.prefill_floor_per_layer_s,
-        assumptions=_distinct((*gemm.assumptions, *attention.assumptions)),
+        assumptions=_distinct((*linear.units.assumptions, *experts.units.assumptions, *attention.assumptions)),
+        experts=experts.units,
+        expert_efficiency=experts.efficiency,
+        expert_weight_efficiency=experts.read_efficiency,
+        expert_launch_s=experts.launch_s,
+        per_expert_layer_s=_first(profile.per_expert_layer_s, None, default("per_expert_layer_s")),
+        recurrent_layer_s=_first(profile.recurrent_layer_s, None, default("recurrent_layer_s")),
+        serial_front_end_s=_first(profile.serial_front_end_s, None, default("serial_front_end_s")),
+        send_s=_first(profile.send_s, profile.all_reduce_alpha_s, alpha),
+        scalar_flops_per_s=hardware.peak("fp32"),
+        alu_operations_per_weight=_first(
+            of_format(profile.alu_operations_per_weight, formats.weight), None, default("alu_operations_per_weight")
+        ),
+        expert_traffic=_first(profile.expert_traffic, None, default("expert_traffic")),
+        attention_limit=min(1.0, _first(profile.attention_limit, None, default("attention_efficiency.limit"))),
+        fill_tokens=_first(profile.fill_tokens, None, 0.0),
+        micro_batch_tokens=_first(profile.micro_batch_tokens, None, float("inf")),
     )
 
 
 def resolve_textbook(hardware: HardwareProfile, formats: Formats) -> Rates:
     """The rates of `textbook` mode: the profile's in-model rates, else 0.425 x peak and the whole bandwidth; no fixed times at all."""
-    gemm, _ = gemm_units(hardware, formats)
+    gemm, _ = gemm_units(hardware, formats.weight, formats.activation)
     peak, bandwidth = gemm.peak_flops_per_s, hardware.bandwidth_bytes_per_s
     notes = list(gemm.assumptions)
     achieved = hardware.achieved_flops_per_s.get(gemm.format)
@@ -206,17 +274,30 @@ def resolve_textbook(hardware: HardwareProfile, formats: Formats) -> Rates:
     )
 
 
-def device_efficiency(hardware: HardwareProfile, format_: str) -> float:
-    """e_c of linear layers in a format: the device's own fit (bf16 and fp16 are one class), else the default."""
+def product_class(weight: NumberFormat, units: str, quantised: bool) -> str:
+    """The class that e_c of a product goes by: fp8 with a scale per block and weights that are unpacked first fill units worse."""
+    if quantised:
+        return "fp8_block" if weight.key == "fp8_block" else units
+    return "weight_only" if weight.bytes < 2 else units
+
+
+def device_efficiency(hardware: HardwareProfile, units: str, kind: str | None = None, experts: bool = False) -> float:
+    """e_c of products of class `kind` on these units: the device's own fit (bf16 and fp16 are one class), else the default.
+
+    A fit is of plain linear layers; for another class, or for experts, it is scaled as the defaults of the two stand to each other.
+    """
+    kind = units if kind is None else kind
     fits = hardware.compute_efficiency
-    twin = {"bf16": "fp16", "fp16": "bf16"}.get(format_, format_)
-    own = fits.get(format_, fits.get(twin))
-    return own if own is not None else DEFAULTS[f"compute_efficiency.{format_}"].value
+    twin = {"bf16": "fp16", "fp16": "bf16"}.get(units, units)
+    own = fits.get(units, fits.get(twin))
+    wanted = DEFAULTS[f"{'expert_' if experts else ''}compute_efficiency.{kind}"].value
+    plain = DEFAULTS[f"compute_efficiency.{units}"].value
+    return wanted if own is None else own * (wanted / plain)
 
 
-def _device_read_efficiency(hardware: HardwareProfile, formats: Formats) -> float | None:
+def _device_read_efficiency(hardware: HardwareProfile, weight: NumberFormat) -> float | None:
     """The device's own e_b for weights of this format, else the one of its 16-bit fit."""
-    own = hardware.bandwidth_efficiency_by_dtype.get(formats.weight.arithmetic or formats.weight.key)
+    own = hardware.bandwidth_efficiency_by_dtype.get(weight.arithmetic or weight.key)
     return own if own is not None else hardware.bandwidth_efficiency
 
 

@@ -27,9 +27,10 @@ _PARTS: dict[Kind, tuple[Part, Part]] = {
 }
 
 
-def attention_efficiency(prompt: Quantity) -> Quantity:
-    """e_c of prefill attention, 0.6·s/(s + 1000): short prompts fill the units badly."""
-    return default("attention_efficiency.limit") * prompt / (prompt + default("attention_efficiency.half_length_tokens"))
+def attention_efficiency(prompt: Quantity, limit: Quantity | None = None) -> Quantity:
+    """e_c of prefill attention, limit·s/(s + 1000), by default 0.6 at most: short prompts fill the units badly."""
+    most = default("attention_efficiency.limit") if limit is None else limit
+    return most * prompt / (prompt + default("attention_efficiency.half_length_tokens"))
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,13 @@ def price(
     with_prompt: bool,
 ) -> PricedPass:
     """Seconds of a pass from its work. `attention_share` is e_c of attention, `with_prompt` applies the engine's prefill floor."""
-    operator_terms = [_operator(one, rates, attention_share) for one in work]
-    fixed, step = _fixed_terms(architecture, work, numbers, rates)
+    fill = _fill(numbers, rates) if with_prompt else 1.0
+    operator_terms = [_operator(one, rates, attention_share, fill) for one in work]
+    fixed, step = _fixed_terms(architecture, work, numbers, element, rates)
     links = _link_terms(architecture, numbers, element, rates, placement)
     terms = [*operator_terms, *fixed, *links]
     time = _total([term.time_s for term in terms])
-    if with_prompt and rates.prefill_floor_per_layer_s > 0:
+    if with_prompt and np.any(np.asarray(rates.prefill_floor_per_layer_s) > 0):
         missing: Quantity = np.maximum(architecture.layers * rates.prefill_floor_per_layer_s - time, 0.0)
         terms.append(_overhead("prefill_floor", missing))
         time = time + missing
@@ -150,21 +152,28 @@ def price_dense(flops: Quantity, read: Quantity, floor_flops: Quantity, floor_re
     return PricedPass((term,), time, floor, time, compute, memory, 0.0, 0.0, flops, read, memory, 0.0)
 
 
-def _operator(work: OperatorWork, rates: Rates, attention_share: Quantity) -> PricedTerm:
+def _fill(numbers: PassNumbers, rates: Rates) -> Quantity:
+    """How much longer products take in a prompt pass cut into pieces of u tokens, n0 of which are lost in each: (u + n0)/u."""
+    piece = np.minimum(numbers.tokens, rates.micro_batch_tokens)
+    longer: Quantity = 1.0 + rates.fill_tokens / piece
+    return longer
+
+
+def _operator(work: OperatorWork, rates: Rates, attention_share: Quantity, fill: Quantity) -> PricedTerm:
     """t = max(FLOPs / (e_c·peak), bytes / (e_b·bandwidth)) of one operator; its launches are a term of their own."""
     if work.kind == "attention":
         compute = work.flops / (attention_share * rates.attention.peak_flops_per_s)
         memory = work.bytes / (rates.kv_efficiency * rates.bandwidth_bytes_per_s)
     else:
-        compute = work.flops / rates.achieved_flops_per_s
+        compute = fill * (work.flops / rates.achieved_flops_per_s)
         memory = work.bytes / rates.achieved_bytes_per_s
     return PricedTerm(work.name, work.kind, _PARTS[work.kind][0], work.flops, work.bytes, compute, memory, np.maximum(compute, memory))
 
 
 def _fixed_terms(
-    architecture: ModelArchitecture, work: tuple[OperatorWork, ...], numbers: PassNumbers, rates: Rates
+    architecture: ModelArchitecture, work: tuple[OperatorWork, ...], numbers: PassNumbers, element: ElementBytes, rates: Rates
 ) -> tuple[list[PricedTerm], Quantity]:
-    """Times that do not depend on the work: GEMM launches, small kernels and attention launches, the scheduler's step."""
+    """Times beside the work: GEMM launches, small kernels and attention launches, the scheduler's step, the unpacking of weights."""
     launches = sum(one.launches for one in work)
     step = rates.step_s + rates.per_sequence_s * numbers.sequences
     terms = [
@@ -172,6 +181,9 @@ def _fixed_terms(
         _overhead("layer_kernels", architecture.layers * rates.per_layer_s),
         _overhead("scheduler", step),
     ]
+    if rates.scalar_flops_per_s is not None and np.any(np.asarray(rates.alu_operations_per_weight) > 0):
+        weights = _total([one.weight_bytes for one in work if one.kind == "linear"]) / element.weight
+        terms.append(_overhead("weight_unpacking", weights * rates.alu_operations_per_weight / rates.scalar_flops_per_s))
     return terms, step
 
 
@@ -186,7 +198,7 @@ def _link_terms(
         once = np.where(np.asarray(placement.tp) > 1, rates.all_reduce_alpha_s + moved / _bus(bus), 0.0)
         terms.append(_communication("all_reduce", 2.0 * architecture.layers * once))
     if np.any(np.asarray(placement.pp) > 1):
-        send = rates.all_reduce_alpha_s + numbers.tokens * architecture.hidden * element.activation / _bus(bus)
+        send = rates.send_s + numbers.tokens * architecture.hidden * element.activation / _bus(bus)
         terms.append(_communication("stage_send", np.where(np.asarray(placement.pp) > 1, (placement.pp - 1.0) * send, 0.0)))
     return terms
 

@@ -16,7 +16,7 @@ from app.domain.request_rules import check
 
 __all__ = ["MODEL_VERSION", "Grid", "Refusal", "attention_flops_textbook", "predict", "predict_grid", "total_s"]
 
-MODEL_VERSION = "dense-1"
+MODEL_VERSION = "dense-2"
 
 
 def predict(
@@ -38,7 +38,7 @@ def _prediction(
     request: Request, question: Question, priced: PricedRequest, engine: EngineProfile | None, beside: Term | None, said: tuple[str, ...]
 ) -> Prediction:
     prefill, decode = priced.prefill.cost(), priced.decode.cost()
-    ttft = priced.front_end_s + prefill.time_s
+    ttft = float(priced.front_end_s) + prefill.time_s
     itl = decode.time_s + float(priced.interference_s)
     total = float(total_s(ttft, itl, request.output_tokens))
     return Prediction(
@@ -47,14 +47,14 @@ def _prediction(
         decode=decode,
         first_step_s=float(decode_step_s(question, priced.running, 1.0)),
         last_step_s=float(decode_step_s(question, priced.running, last_step(request.output_tokens))),
-        front_end_s=priced.front_end_s,
+        front_end_s=float(priced.front_end_s),
         interference_s=float(priced.interference_s),
         ttft_s=ttft,
         itl_s=itl,
         total_s=total,
         prefill_share=prefill.time_s / total,
-        ridge_peak=question.rates.ridge_peak,
-        ridge_achieved=question.rates.ridge_achieved,
+        ridge_peak=float(question.rates.ridge_peak),
+        ridge_achieved=float(question.rates.ridge_achieved),
         request_tokens_per_s=1.0 / itl,
         aggregate_tokens_per_s=float(priced.running) / itl,
         memory=priced.footprint.memory(),
@@ -76,4 +76,4 @@ def _attention_beside(question: Question) -> Term:
     """Prefill attention at the achieved rate: the line textbook mode shows beside its figures and never adds to them."""
     load = question.load
     flops = float(attention_flops_textbook(question.architecture, load.prompt_tokens, load.cached_prefix_tokens, load.batch, load.tp))
-    return Term("causal_attention", "attention", flops, 0.0, flops / question.rates.achieved_flops_per_s, "compute")
+    return Term("causal_attention", "attention", flops, 0.0, flops / float(question.rates.achieved_flops_per_s), "compute")

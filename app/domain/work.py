@@ -114,11 +114,27 @@ def mean_decode_numbers(prompt: Quantity, output: Quantity, batch: Quantity = 1.
 
 @dataclass(frozen=True)
 class ElementBytes:
-    """Bytes per weight (scales counted), activation element and KV element."""
+    """Bytes per weight (scales counted), activation element, KV element, weight of an expert and element that crosses a link.
+
+    The last two are the weight's and the activation's where None. Recurrent states are kept in fp32 whatever the rest is.
+    """
 
     weight: float = 2.0
     activation: float = 2.0
     kv: float = 2.0
+    experts: float | None = None
+    messages: float | None = None
+    state: float = 4.0
+
+    @property
+    def expert(self) -> float:
+        """Bytes per weight of an expert."""
+        return self.weight if self.experts is None else self.experts
+
+    @property
+    def message(self) -> float:
+        """Bytes per element sent to another device."""
+        return self.activation if self.messages is None else self.messages
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def test_a_model_without_a_shape() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"compute_efficiency": {"2bit": 0.5}}, "compute_efficiency by 2bit; the weight-bit classes are"),
+        ({"compute_efficiency": {"2bit": 0.5}}, "compute_efficiency by 2bit; give a number format or a weight-bit class"),
         ({"speed": 2}, "unknown key speed"),
         ({"source": ""}, "a figure without a source"),
         ({"except": [{"figures": ["step"], "source": "s"}]}, "an exception for step, which the entry does not state"),

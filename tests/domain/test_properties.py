@@ -164,11 +164,11 @@ def test_more_sequences_never_make_a_pass_cheaper(model: ModelArchitecture, devi
 @settings(max_examples=60, deadline=None)
 @given(architectures(), devices(), requests())
 def test_fewer_bytes_per_weight_never_raise_the_decode_floor(model: ModelArchitecture, device: HardwareProfile, request: Request) -> None:
-    """bf16 against weight-only formats, which compute in the same units: floor and expected time of a decode step fall or stay."""
+    """bf16 against weight-only formats, which compute in the same units; the expected time within one class of efficiency."""
     request = dataclasses.replace(request, activation_dtype="bf16", concurrency=None, batch=1)
     wide, half, quarter = (predict(model, device, dataclasses.replace(request, weight_dtype=key)) for key in ("bf16", "int8", "int4"))
     assert wide.decode.floor_s >= half.decode.floor_s >= quarter.decode.floor_s
-    assert wide.decode.time_s >= half.decode.time_s * (1 - 1e-12) >= quarter.decode.time_s * (1 - 1e-11)
+    assert half.decode.time_s >= quarter.decode.time_s * (1 - 1e-12)
 
 
 @settings(max_examples=60, deadline=None)

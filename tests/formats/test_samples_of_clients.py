@@ -4,27 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.run import CANONICAL, RequestCounts
+from app.domain.run import RequestCounts
 from tests.sample_runs import distribution, names, runs_of, value
 
 pytestmark = pytest.mark.shared
-FORMATS = ("aiperf", "guidellm", "llmperf", "genai_perf")
-
-
-@pytest.mark.parametrize("format_id", FORMATS)
-def test_the_total_is_ttft_and_itl_or_a_flag_says_why_not(shared_dir: Path, format_id: str) -> None:
-    paths = sorted((shared_dir / "samples" / format_id).iterdir())
-    runs = [run for path in paths for run in runs_of(shared_dir, f"{format_id}/{path.name}")]
-    assert len(runs) >= len(paths)
-    checked = 0
-    for run in runs:
-        ttft, itl, e2e = (run.distribution(key) for key in ("ttft_s", "itl_s", "e2e_s"))
-        tokens = run.workload.output_tokens_mean
-        if ttft and itl and e2e and ttft.mean and itl.mean and e2e.mean and tokens and itl.definition == CANONICAL:
-            total = ttft.mean + (tokens - 1) * itl.mean
-            assert total == pytest.approx(e2e.mean, rel=0.005) or "transport_buffering" in names(run)
-            checked += 1
-    assert checked == len(runs)
 
 
 def test_aiperf_of_one_client(shared_dir: Path) -> None:

@@ -21,8 +21,10 @@ from app.formats import (
     ollama,
     sglang_bench_serving,
     sglang_one_batch,
+    vllm_bench_latency,
     vllm_bench_serve,
     vllm_bench_serve_log,
+    vllm_bench_throughput,
 )
 from app.formats.document import Document, archive_kind, read_document
 from app.formats.importer import Importer, ParsedFile
@@ -34,6 +36,8 @@ IMPORTERS: tuple[Importer, ...] = (
     vllm_bench_serve.IMPORTER,
     llama_bench.IMPORTER,
     vllm_bench_serve_log.IMPORTER,
+    vllm_bench_latency.IMPORTER,
+    vllm_bench_throughput.IMPORTER,
     sglang_one_batch.IMPORTER,
     aiperf.IMPORTER,
     llama_batched_bench.IMPORTER,

@@ -197,6 +197,16 @@
     if (event.target.matches("form[data-tray]")) setTimeout(() => count(event.target));
   });
 
+  /* ---- sliders of powers of two: the factor beside the name, while it moves ---------------------------------------------------- */
+
+  document.addEventListener("input", (event) => {
+    const words = event.target.matches('input[type="range"]') && event.target.closest("label")?.querySelector("output[data-power]");
+    if (!words) return;
+    const power = Number(event.target.value);
+    const factor = Number((2 ** Math.abs(power)).toPrecision(3));
+    words.textContent = power ? `${power > 0 ? "×" : "÷"}${factor}` : "as it is";
+  });
+
   /* ---- at load, after every swap, and when a page comes back from the cache ---------------------------------------------------- */
 
   function refresh() {

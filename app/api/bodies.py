@@ -73,6 +73,24 @@ class PredictionQuery(PredictionRequest):
     calibration: Words = "textbook"
 
 
+class ChangeQuery(PredictionQuery):
+    """A question and, for each lever, the power of two by which it is moved."""
+
+    bandwidth_log2: Annotated[float, Field(ge=-2, le=2, description="Memory bandwidth; in steps of 0.25")] = 0.0
+    flops_log2: Annotated[float, Field(ge=-2, le=2, description="Arithmetic rate; in steps of 0.25")] = 0.0
+    weight_bytes_log2: Annotated[int, Field(ge=-2, le=1, description="Bytes per weight: fp32, bf16, int8, int4")] = 0
+    batch_log2: Annotated[int, Field(ge=0, le=8, description="Sequences in a pass, or clients of a served load")] = 0
+    tp_log2: Annotated[int, Field(ge=0, le=4, description="Tensor-parallel devices")] = 0
+
+
+class MapQuery(PredictionQuery):
+    """A question, and which figure of it over which axes; the batch and the clients are the map's own."""
+
+    over: Annotated[Literal["prompt", "context", "tp"], Field(description="The axis beside the batch")] = "prompt"
+    show: Literal["prefill", "decode", "throughput"] = "prefill"
+    figure: Literal["plotly"] | None = None
+
+
 class PredictionBody(PredictionRequest):
     """A request, or a grid of them: `sweep` maps keys of the request to lists of values."""
 

@@ -1,18 +1,21 @@
 """Predictions over HTTP: one question, or a grid of them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from app.api.answers import StrictJSON, problems
-from app.api.bodies import PredictionBody, PredictionQuery
+from app.api.bodies import ChangeQuery, MapQuery, PredictionBody, PredictionQuery
 from app.api.dependencies import ContextDep
-from app.api.shapes import PredictionShape, SweepShape
+from app.api.shapes import ChangeShape, MapShape, PredictionShape, SweepShape
+from app.domain.what_if import RANGES, Change
+from app.services.maps import map_figure, map_json, map_of
 from app.services.predicting import answer, question_of
 from app.services.prediction_json import prediction_json
 from app.services.profiles import read_book
 from app.services.sweeping import sweep
+from app.services.what_if import what_if, what_if_json
 
 router = APIRouter(prefix="/predict", tags=["predict"])
 
@@ -31,3 +34,19 @@ def post_prediction(context: ContextDep, body: PredictionBody) -> Response:
     if body.sweep is not None:
         return StrictJSON(sweep(book, question, body.sweep))
     return StrictJSON(prediction_json(answer(book, question).prediction))
+
+
+@router.get("/change", summary="The same question with its levers moved", response_model=ChangeShape, responses=problems(422))
+def get_change(context: ContextDep, query: Annotated[ChangeQuery, Query()]) -> Response:
+    """Before and after, and each lever moved alone by a factor of two; the page /predict/change takes the same keys."""
+    asked = query.model_dump()
+    change = Change(**{lever: asked.pop(f"{lever}_log2") for lever in RANGES})
+    return StrictJSON(what_if_json(what_if(read_book(context), question_of(asked), change)))
+
+
+@router.get("/map", summary="One figure over two axes", response_model=MapShape | dict[str, Any], responses=problems(422))
+def get_map(context: ContextDep, query: Annotated[MapQuery, Query()]) -> Response:
+    """A cell for each batch and prompt, context or number of devices; `figure=plotly` gives the drawing."""
+    asked = query.model_dump(exclude={"over", "show", "figure"})
+    found = map_of(read_book(context), question_of(asked), query.over, query.show)
+    return StrictJSON(map_figure(found) if query.figure else map_json(found))

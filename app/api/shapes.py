@@ -250,6 +250,28 @@ class PredictionShape(Shape):
     model_version: str
 
 
+class ChangeShape(Shape):
+    """A prediction before and after its levers were moved; `after` is null where `refused` says why."""
+
+    change: dict[str, float]
+    before: PredictionShape
+    after: PredictionShape | None
+    refused: str | None
+    levers: list[dict[str, Any]]
+
+
+class MapShape(Shape):
+    """A row for each value of `y`, a cell for each of `x`; null where a cell cannot be priced, with the reason in `refused`."""
+
+    x: dict[str, Any]
+    y: dict[str, Any]
+    metric: dict[str, str]
+    values: list[list[float | None]]
+    compute_over_memory_log2: list[list[float | None]]
+    fits: list[list[bool | None]]
+    refused: list[str]
+
+
 class SweepShape(Shape):
     """A grid, row-major over the axes; a cell that cannot be priced is null with its reason in `refused`."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.charts.decomposition import decomposition, decompositions
 from app.charts.distribution import distribution, distributions
+from app.charts.heatmap import heatmap
 from app.charts.layout import Figure
 from app.charts.roofline import roofline
 from app.charts.theme import DARK, LIGHT, MARK, NAMES, Theme, coloured, template
@@ -22,6 +23,7 @@ CHARTS: Mapping[str, Chart] = {
     "decompositions": decompositions,
     "distribution": distribution,
     "distributions": distributions,
+    "heatmap": heatmap,
 }
 
 

@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter
 
-from app.pages import compare, edit, glossary, hardware, models, predict, runs, upload
+from app.pages import compare, edit, glossary, hardware, maps, models, predict, runs, upload, what_if
 
 page_router = APIRouter(include_in_schema=False)
 # `upload` before `runs`: /runs/new must not be read as a run's number.
-for _module in (predict, upload, edit, runs, compare, hardware, models, glossary):
+for _module in (predict, what_if, maps, upload, edit, runs, compare, hardware, models, glossary):
     page_router.include_router(_module.router)

@@ -7,13 +7,16 @@ from fastapi.responses import Response
 
 from app.domain.dtypes import FORMATS
 from app.domain.errors import InvalidRequest, PhaselineError, UnknownName
+from app.domain.what_if import Change
 from app.formats import IMPORTERS
 from app.pages.form import PredictForm, read_form
 from app.pages.prediction_view import PredictionView, tries_of, view_of
 from app.pages.rendering import page_context, render, wants_fragment
+from app.pages.what_if import sliders
 from app.services.predicting import PRESETS, answer
 from app.services.profiles import ProfileBook, read_book
 from app.services.runs import page as run_page
+from app.services.what_if import what_if
 from app.store.records import RunFilters
 
 router = APIRouter()
@@ -43,6 +46,10 @@ def predict_page(request: Request) -> Response:
     form, view, status = _priced(book, request)
     presets = [(preset, form.address("/predict", **_preset_values(preset.changes))) for preset in PRESETS]
     values = {**_choices(book), "form": form, "view": view, "presets": presets, "action": "/predict"}
+    if view is not None:
+        values.update(
+            found=what_if(book, view.answer.question, Change()), sliders=sliders(Change()), query=form.address("").partition("?")[2]
+        )
     return _shown(request, "pages/predict.html", values, form, status)
 
 

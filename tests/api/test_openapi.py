@@ -22,6 +22,8 @@ CONTRACT = {
     "/api/v1/runs/{run_id}/roofline": {"get"},
     "/api/v1/compare": {"get"},
     "/api/v1/predict": {"get", "post"},
+    "/api/v1/predict/change": {"get"},
+    "/api/v1/predict/map": {"get"},
     "/healthz": {"get"},
     "/readyz": {"get"},
 }

@@ -5,6 +5,7 @@ import copy
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,11 @@ from app.charts.distribution import MOST_POINTS, NamedSpread, decimated
 from app.charts.theme import DARK, LIGHT
 from app.domain.decomposition import decompose
 from app.domain.distribution import Spread, spread_of
+from app.domain.maps import heat_map
 from app.domain.operating_points import Ceilings, RooflinePoint, roofline_of
+from app.domain.prediction import Request
 from app.domain.run import Distribution, Run
+from tests.domain.subjects import LLAMA_8B
 from tests.made_up import H100, measured_run, operator_prediction, request_samples, textbook_prediction
 
 CEILINGS = Ceilings("Made-up H100", "bf16", 9.89e14, 3.35e12, 4.2e14, 3.35e12)
@@ -52,6 +56,8 @@ INPUTS: dict[str, tuple[str, Any]] = {
     "distribution with a tail": ("distribution", spread(samples=False, max=40.0)),
     "distribution of equal samples": ("distribution", spread("e2e_s", samples=False, min=0.1, max=0.1, p90=0.1, p99=0.1)),
     "two distributions": ("distributions", (NamedSpread("A", spread()), NamedSpread(HOSTILE, spread(samples=False)))),
+    "map with a boundary": ("heatmap", heat_map(LLAMA_8B, H100, Request(prompt_tokens=1000, output_tokens=50), None, "context", "decode")),
+    "map that no cell of fits": ("heatmap", heat_map(LLAMA_8B, replace(H100, memory_bytes=1e9), Request(), None, "prompt", "throughput")),
     "seven distributions": ("distributions", tuple(NamedSpread(f"run {index}", spread()) for index in range(7))),
 }
 

@@ -136,7 +136,7 @@ def test_the_comparison_says_which_phase_moved(site: Site, words: Words) -> None
 def test_the_json_beside_a_page_has_the_same_numbers(site: Site) -> None:
     for address in ("/predict", HUNDRED_THOUSAND, "/predict?model=llama-3-1-8b&hardware=h100-sxm5-80gb&calibration=default"):
         page = markup.read(site.client.get(address).text)
-        (link,) = [element.attributes["href"] for element in page.all("a") if element.words == "JSON"]
+        link = next(element.attributes["href"] for element in page.all("a") if element.words == "JSON")
         answer = site.client.get(link)
         assert answer.status_code == 200
         prediction = answer.json()

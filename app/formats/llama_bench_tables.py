@@ -5,13 +5,13 @@ refused with its line: shifting columns would turn one figure into another.
 """
 
 import bisect
-import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
+from app.formats.csv_rows import cells_of, check_width, numbered_lines
 
 NUMERIC = frozenset(
     {
@@ -100,34 +100,17 @@ def _read_csv(text: str) -> Table:
     warnings: list[str] = []
     header: list[str] = []
     delimiter = ","
-    for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
+    for number, line in numbered_lines(text):
         if (match := _CSV_HEADER.match(line)) is not None:
             delimiter = match.group(1)
-            header = [name.strip() for name in _cells(line, delimiter, number)]
+            header = [name.strip() for name in cells_of(line, delimiter, number)]
         elif not line.strip():
             continue
         elif header:
-            cells = _cells(line, delimiter, number)
-            _check_width(cells, header, f"line {number}")
+            cells = cells_of(line, delimiter, number)
+            check_width(cells, header, f"line {number}")
             rows.append(_csv_row(header, cells, number, delimiter, warnings))
     return Table(tuple(rows), tuple(dict.fromkeys(warnings)))
-
-
-def _cells(line: str, delimiter: str, number: int) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=delimiter, strict=True), [])
-    except csv.Error as error:
-        raise ImportRefused(f"Line {number} is no CSV row ({error}): mend or remove it.") from error
-
-
-def _check_width(cells: Sequence[str | None], header: list[str], where: str) -> None:
-    if len(cells) == len(header):
-        return
-    word = "longer" if len(cells) > len(header) else "shorter"
-    raise ImportRefused(
-        f"The row on {where} is {word} than its header ({len(cells)} cells under {len(header)} columns), so its figures cannot be told "
-        "apart: send the JSON output, or mend the row."
-    )
 
 
 def _csv_row(header: list[str], cells: list[str], number: int, delimiter: str, warnings: list[str]) -> TableRow:
@@ -162,7 +145,7 @@ def _read_sql(text: str) -> Table:
             where = f"line {lines.at(offset)}"
             if len(values) == len(names) + 1:
                 names, values = _with_opencl(names, values, warnings)
-            _check_width(values, names, where)
+            check_width(values, names, where)
             cells = zip(names, values, strict=True)
             rows.append(TableRow(f"{where}: ", {name: _value(name, value or "", f"{where}: ") for name, value in cells}))
     return Table(tuple(rows), tuple(dict.fromkeys(warnings)))
@@ -225,7 +208,7 @@ def _read_markdown(text: str) -> Table:
             if number == last and (not stripped.endswith("|") or len(cells) < len(header)):
                 warnings.append(f"Line {number + 1} is cut off and left out.")
                 continue
-            _check_width(cells, header, f"line {number + 1}")
+            check_width(cells, header, f"line {number + 1}")
             rows.append(_markdown_row(header, cells, f"line {number + 1}: "))
     return Table(_with_surroundings(text, rows), tuple(warnings))
 

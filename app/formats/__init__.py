@@ -21,6 +21,8 @@ from app.formats import (
     ollama,
     sglang_bench_serving,
     sglang_one_batch,
+    trtllm_bench,
+    trtllm_gptmanager_csv,
     vllm_bench_latency,
     vllm_bench_serve,
     vllm_bench_serve_log,
@@ -48,6 +50,8 @@ IMPORTERS: tuple[Importer, ...] = (
     inference_perf.IMPORTER,
     llmperf.IMPORTER,
     genai_perf.IMPORTER,
+    trtllm_bench.IMPORTER,
+    trtllm_gptmanager_csv.IMPORTER,
 )
 _KEYS_NAMED = 8
 

@@ -17,6 +17,7 @@ from app.domain.run import RequestCounts, Run
 from app.domain.text import clean_text, duration, percent
 from app.formats import aiperf_records
 from app.formats.document import Document
+from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
 from app.formats.load import offered_load
 from app.formats.record import Record
@@ -38,7 +39,6 @@ _LOAD_LABELS = (
     *("kind", "type", "requests", "sessions", "duration", "prefill_concurrency", "smoothness"),
 )
 _LATER = 1.05
-NO_MODEL = "The file does not name the model: choose it under Edit."
 
 
 def matches(document: Document) -> str | None:

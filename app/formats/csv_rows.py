@@ -80,7 +80,7 @@ def check_width(cells: Sequence[str | None], columns: Sequence[str], where: str,
 
 
 def read_rows(text: str) -> tuple[Header, list[Row]]:
-    """The header in the first line and the rows below it. Raises ImportRefused for a row that does not fit."""
+    """The header in the first line and the rows below it. Raises ImportRefused when there is none, or for one that does not fit."""
     header: Header | None = None
     rows: list[Row] = []
     for number, line in numbered_lines(text):
@@ -94,7 +94,9 @@ def read_rows(text: str) -> tuple[Header, list[Row]]:
             cells.pop()
         check_width(cells, header.names, f"line {number}")
         rows.append(Row(f"line {number}: ", tuple(cells)))
-    return header or Header((), ","), rows
+    if header is None or not rows:
+        raise ImportRefused("The table has a header and no row under it: there are no runs in it.")
+    return header, rows
 
 
 def figure(cell: str, delimiter: str, thousands: bool = False) -> float | str | None:

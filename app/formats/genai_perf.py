@@ -13,6 +13,7 @@ from app.domain.errors import ImportRefused
 from app.domain.run import RequestCounts, Run
 from app.domain.text import clean_text
 from app.formats.document import Document
+from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
 from app.formats.load import Load, offered_load
 from app.formats.record import Record
@@ -24,7 +25,6 @@ ID = "genai_perf"
 _ENGINES = {"tensorrtllm": "tensorrt-llm", "vllm": "vllm"}
 _DROPPED = 1.01
 _LABELS = ("warmup_request_count", "stability_percentage")
-NO_MODEL = "The file does not name the model: choose it under Edit."
 NO_FAILURES = "GenAI-Perf drops requests that failed without counting them: failures are not known."
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from app.domain.checks import Evidence
 from app.domain.text import clean_text
+from app.formats.identity import NO_MODEL
 from app.formats.load import Load, offered_load
 from app.formats.record import Record
 from app.formats.serving import CLIENT_TOKENIZER, SERVER_USAGE, first_known
 
-NO_MODEL = "The file does not name the model: choose it under Edit."
 _PAIR = re.compile(r"\s*(\w{1,40})\s*=\s*(\d{1,9})\s*\Z")
 _CLOSED = frozenset({"concurrent"})
 _OFFLINE = frozenset({"throughput"})

@@ -14,9 +14,10 @@ from app.domain.derive import with_request_rates
 from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, MetricValue, Rate, RequestCounts, Run
 from app.formats.document import Document, Entry
+from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
 from app.formats.record import Record
-from app.formats.static_batch import EXACT_COUNT, NO_MODEL, StaticBatch, read_batch
+from app.formats.static_batch import EXACT_COUNT, StaticBatch, read_batch
 
 ID = "llama_batched_bench"
 ROUNDED = "Times are rounded to milliseconds, as the table prints them."

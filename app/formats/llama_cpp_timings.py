@@ -14,10 +14,10 @@ from app.domain.errors import ImportRefused
 from app.domain.run import Run
 from app.domain.text import clean_text, percent
 from app.formats.document import Document, Entry
+from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
 from app.formats.record import Record
 from app.formats.server_timing import ServerTiming, cache_flag, timed
-from app.formats.static_batch import NO_MODEL
 
 ID = "llama_cpp_timings"
 ROUNDED = "Times are rounded to hundredths of a millisecond, as the log prints them."

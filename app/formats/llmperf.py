@@ -15,6 +15,7 @@ from app.domain.derive import request_distributions, with_request_rates
 from app.domain.run import CANONICAL, Distribution, MetricValue, RequestCounts, RequestSamples, Run, Workload
 from app.domain.text import clean_text
 from app.formats.document import Document, Entry
+from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
 from app.formats.load import offered_load
 from app.formats.record import Record
@@ -110,7 +111,7 @@ def _run_of_summary(record: Record) -> Run:
             output_tokens_total=exact_total(output, completed),
             concurrency=load.concurrency,
         ),
-        warnings=(*(() if model else ("The file does not name the model: choose it under Edit.",)), NO_ENGINE, ONE_TOKENIZER),
+        warnings=(*(() if model else (NO_MODEL,)), NO_ENGINE, ONE_TOKENIZER),
     )
     if completed == 0:
         return flagged(replace(run, warnings=(*run.warnings, *record.warnings)), _evidence(record))

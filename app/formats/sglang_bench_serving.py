@@ -14,6 +14,7 @@ from app.domain.derive import statistics, with_request_rates
 from app.domain.run import CANONICAL, Distribution, RequestCounts, Run, Workload
 from app.domain.text import duration
 from app.formats.document import Document
+from app.formats.identity import NO_MODEL, is_said, said_size, said_word
 from app.formats.importer import Importer, json_decline
 from app.formats.load import Load, offered_load
 from app.formats.record import Record
@@ -50,8 +51,6 @@ _SERVER_LABELS = (
     *("speculative_algorithm", "speculative_num_steps", "disable_radix_cache", "disable_cuda_graph", "enable_torch_compile"),
     *("disaggregation_mode", "moe_a2a_backend", "stream_interval"),
 )
-_UNSAID = frozenset({"auto", "none", "null", ""})
-NO_MODEL = "The file does not name the model: choose it under Edit."
 
 
 def matches(document: Document) -> str | None:
@@ -237,7 +236,7 @@ def _identified(run: Run, record: Record) -> Run:
     """Model, version, parallelism and formats from `server_info`, None where it does not say."""
     server = record.child("server_info")
     model = server.text("model_path") or server.text("served_model_name") or record.text("model_id") or record.text("model")
-    tp, pp, dp = _size(server, "tp_size"), _size(server, "pp_size"), _size(server, "dp_size")
+    tp, pp, dp = said_size(server, "tp_size"), said_size(server, "pp_size"), said_size(server, "dp_size")
     # Under data-parallel attention the ranks share the devices of the tensor-parallel group.
     copies = 1 if server.raw("enable_dp_attention") else dp
     return replace(
@@ -246,22 +245,12 @@ def _identified(run: Run, record: Record) -> Run:
         engine_version=server.text("version"),
         tp=tp,
         pp=pp,
-        ep=_size(server, "ep_size"),
+        ep=said_size(server, "ep_size"),
         devices=tp * pp * copies if tp and pp and copies else None,
-        weight_dtype=_word(server, "quantization") or _word(server, "dtype"),
-        kv_dtype=_word(server, "kv_cache_dtype"),
+        weight_dtype=said_word(server, "quantization") or said_word(server, "dtype"),
+        kv_dtype=said_word(server, "kv_cache_dtype"),
         warnings=() if model else (NO_MODEL,),
     )
-
-
-def _size(server: Record, key: str) -> int | None:
-    value = server.raw(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1_000_000 else None
-
-
-def _word(server: Record, key: str) -> str | None:
-    word = server.text(key)
-    return None if word is None or word.lower() in _UNSAID else word
 
 
 def _labels(record: Record) -> dict[str, str]:
@@ -269,7 +258,7 @@ def _labels(record: Record) -> dict[str, str]:
     labels = {}
     for source, keys in ((record, _LABELS), (server, _SERVER_LABELS)):
         for key in keys:
-            if (value := source.label(key)) is not None and value.lower() not in _UNSAID:
+            if (value := source.label(key)) is not None and is_said(value):
                 # The measured mean must not be read as the limit of clients.
                 labels["measured_concurrency" if key == "concurrency" else key] = value
     if isinstance(rate := record.raw("request_rate"), str):

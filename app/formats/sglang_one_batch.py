@@ -14,9 +14,10 @@ from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, Flag, MetricValue, RequestCounts, Run
 from app.domain.text import duration, percent
 from app.formats.document import Document
+from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
 from app.formats.record import Record
-from app.formats.static_batch import EXACT_COUNT, NO_MODEL, StaticBatch, read_batch
+from app.formats.static_batch import EXACT_COUNT, StaticBatch, read_batch
 
 ID = "sglang_one_batch"
 LAST_TTFT = "until the last sequence of the batch has its first token"

@@ -13,7 +13,6 @@ from app.formats.record import LARGEST_INTEGER, Record
 
 # Prompts are made of a known number of tokens, and no sequence ends early.
 EXACT_COUNT = "exact"
-NO_MODEL = "The file does not name the model: choose it under Edit."
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, RequestCounts, Run
 from app.domain.text import duration
 from app.formats.document import Document
+from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
 from app.formats.pytorch_records import bench_reports, metric_names
 from app.formats.record import ArrayProblem, Record, floats
 from app.formats.serving import CONTRADICTION
-from app.formats.static_batch import EXACT_COUNT, NO_MODEL, StaticBatch, read_batch
+from app.formats.static_batch import EXACT_COUNT, StaticBatch, read_batch
 from app.formats.vllm_offline import offline_settings
 
 ID = "vllm_bench_latency"

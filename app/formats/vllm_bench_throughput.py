@@ -12,11 +12,11 @@ from app.domain.checks import Evidence, flagged
 from app.domain.errors import ImportRefused
 from app.domain.run import MetricValue, Rate, RequestCounts, Run, Workload
 from app.formats.document import Document
+from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
 from app.formats.pytorch_records import bench_reports, metric_names
 from app.formats.record import LARGEST_INTEGER, Record
 from app.formats.serving import CONTRADICTION
-from app.formats.static_batch import NO_MODEL
 from app.formats.vllm_offline import offline_settings
 
 ID = "vllm_bench_throughput"

@@ -11,8 +11,8 @@ import pytest
 from app.domain.errors import ImportRefused
 from app.domain.run import Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
-from app.formats.aiperf import NO_MODEL
 from app.formats.aiperf_records import ALONE
+from app.formats.identity import NO_MODEL
 from app.formats.stat_tables import ROUNDED
 
 Reader = Callable[[str], ParsedFile]

@@ -9,8 +9,8 @@ import pytest
 from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, Rate
 from app.formats import ParsedFile, read_runs
+from app.formats.identity import NO_MODEL
 from app.formats.llama_batched_bench import ROUNDED, SEPARATE, SHARED_PROMPT
-from app.formats.static_batch import NO_MODEL
 
 Reader = Callable[[str], ParsedFile]
 LINE: dict[str, Any] = {"pp": 100, "tg": 50, "pl": 2, "t_pp": 0.2, "t_tg": 1.25, "t": 1.45}

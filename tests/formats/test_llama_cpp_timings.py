@@ -9,9 +9,9 @@ import pytest
 from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, Rate, Run
 from app.formats import ParsedFile, read_runs
+from app.formats.identity import NO_MODEL
 from app.formats.llama_cpp_timings import ROUNDED
 from app.formats.server_timing import PROMPT_CACHED, WITH_FIRST
-from app.formats.static_batch import NO_MODEL
 
 Reader = Callable[[str], ParsedFile]
 

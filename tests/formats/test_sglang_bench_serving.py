@@ -9,7 +9,8 @@ import pytest
 
 from app.domain.run import Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
-from app.formats.sglang_bench_serving import NO_MODEL, RETOKENISED
+from app.formats.identity import NO_MODEL
+from app.formats.sglang_bench_serving import RETOKENISED
 
 Reader = Callable[[str], ParsedFile]
 

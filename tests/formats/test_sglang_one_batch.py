@@ -9,8 +9,8 @@ import pytest
 from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
+from app.formats.identity import NO_MODEL
 from app.formats.sglang_one_batch import AFTER_LAST_TTFT, LAST_TTFT
-from app.formats.static_batch import NO_MODEL
 
 Reader = Callable[[str], ParsedFile]
 LINE: dict[str, Any] = {"batch_size": 4, "input_len": 100, "output_len": 11, "prefill_latency": 0.2, "total_latency": 0.4}

@@ -8,7 +8,7 @@ import pytest
 from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, Rate, RequestCounts
 from app.formats import ParsedFile
-from app.formats.static_batch import NO_MODEL
+from app.formats.identity import NO_MODEL
 from app.formats.vllm_bench_latency import NO_PHASES, NO_SIZES, SEVERAL_ANSWERS
 
 Reader = Callable[[str], ParsedFile]

@@ -8,7 +8,7 @@ import pytest
 from app.domain.errors import ImportRefused
 from app.domain.run import Rate, RequestCounts
 from app.formats import ParsedFile
-from app.formats.static_batch import NO_MODEL
+from app.formats.identity import NO_MODEL
 from app.formats.vllm_bench_throughput import NO_PHASES, NO_SPLIT
 
 Reader = Callable[[str], ParsedFile]

@@ -1,10 +1,11 @@
 """How fast Phaseline is: `python -m benchmarks.speed [--json]`.
 
-The cost model by itself; then pages as a browser gets them, over HTTP from a real `phaseline serve` on a database of its own: `/` and
-`/runs/{id}` with 1,000 runs stored, `/runs` with 10,000. A page's figure is the 95th percentile of the time from sending a request to
-the last byte of its answer, one request after another on one connection, over the addresses of all its `groups`: what a page offers
-(sorting, searching, filtering, other numbers) counts like the page itself. The processor time beside it is the server's own: where it
-is far below the time, something else used the machine. `ready_s` is the median of a few starts on a database with 1,000 runs.
+The cost model by itself (simulations compiled where numba is installed, phaseline[speed]); then pages as a browser gets them, over HTTP
+from a real `phaseline serve` on a database of its own: `/` and `/runs/{id}` with 1,000 runs stored, `/runs` with 10,000. A page's figure
+is the 95th percentile of the time from sending a request to the last byte of its answer, one request after another on one connection,
+over the addresses of all its `groups`: what a page offers (sorting, searching, filtering, other numbers) counts like the page itself.
+The processor time beside it is the server's own: where it is far below the time, something else used the machine. `ready_s` is the
+median of a few starts on a database with 1,000 runs.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from fastapi.testclient import TestClient
 from app.main import create_app
 from app.services.context import make_context
 from app.services.startup import prepare
-from benchmarks.model_speed import heatmap_200x200_s, import_domain_s, predictions_per_s
+from benchmarks.model_speed import heatmap_200x200_s, import_domain_s, predictions_per_s, simulations_per_s
 from benchmarks.queries import noted
 from benchmarks.report import Report, Target, as_json, as_text, machine, percentile
 from benchmarks.seed import fill
@@ -30,6 +31,7 @@ from benchmarks.server import Server, ServerFailed, serving, settings_in
 
 TARGETS = {
     "predictions_per_s": Target(1e6, "at least"),
+    "simulations_per_s": Target(1e3, "at least"),
     "heatmap_200x200_s": Target(0.050),
     "import_domain_s": Target(0.3),
     "home_p95_s": Target(0.050),
@@ -73,6 +75,7 @@ def measure(counts: Counts, folder: Path) -> Report:
     before = machine()
     figures: dict[str, float] = {
         "predictions_per_s": predictions_per_s(),
+        "simulations_per_s": simulations_per_s(),
         "heatmap_200x200_s": heatmap_200x200_s(),
         "import_domain_s": import_domain_s(),
     }

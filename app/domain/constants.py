@@ -64,6 +64,8 @@ DEFAULTS: Mapping[str, Constant] = {
     "textbook_bandwidth_share": Constant(1.0, "assumed", "the founding text reads memory at its specified rate"),
     "memory_kept_for_runtime": Constant(0.05, "literature", "engine profiles section 2: pools are cut from 0.95 of the memory"),
     "prefill_chunk_tokens": Constant(8192.0, "literature", "engine profiles section 2: the usual chunk budget"),
+    "running_cap": Constant(1024.0, "literature", "the usual limit of a current server on a large device"),
+    "kv_reservation": Constant(0.0, "literature", "engine profiles section 2: only engines that say so set the whole answer aside"),
     "unknown_engine_itl_factor": Constant(1.5, "fitted", "engine profiles section 6"),
     "unknown_engine_ttft_factor": Constant(2.0, "fitted", "engine profiles section 6"),
 }

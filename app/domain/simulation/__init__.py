@@ -1,0 +1,15 @@
+"""The step simulator: a served load on the pass model, pass by pass, for closed and open loops.
+
+load      what is sent: clients, a rate or a trace; lengths; the seed
+tables    the passes it can need, priced once by the functions of a prediction
+kernel    the engine's loop over them, plain Python or compiled by numba (`forms`)
+results   TTFT in its parts, percentiles, throughput, goodput
+run       the three together
+"""
+
+from app.domain.simulation.forms import can_compile
+from app.domain.simulation.load import ServedLoad
+from app.domain.simulation.results import Goodput, Simulation, Target, Timeline
+from app.domain.simulation.run import Simulator
+
+__all__ = ["Goodput", "ServedLoad", "Simulation", "Simulator", "Target", "Timeline", "can_compile"]

@@ -1,0 +1,120 @@
+"""What the step simulator's kernels read and write: named columns of plain numbers.
+
+Each tuple holds lists when the kernel runs as plain Python and numpy arrays when numba has compiled it; the code is the same. Times are
+seconds, lengths tokens, memory bytes (of one device, or of one attention rank where there are several).
+"""
+
+from typing import Any, NamedTuple
+
+Column = Any  # a list or an array of numbers: the kernels index it and nothing else
+Mutable = Any  # the same, written to
+
+# Why a request that had arrived was not taken into the next pass; the place of each in Records.blocked_s.
+FREE, BY_CAP, BY_POOL, BY_BUDGET = 0, 1, 2, 3
+LIMITS = ("none", "cap", "pool", "budget")
+
+# Gaps between deliveries are counted in bins of one percent from a microsecond up: ten decades.
+FIRST_GAP_S = 1e-6
+BINS_PER_E_FOLD = 100.0
+GAP_BINS = 2303
+
+
+class Costs(NamedTuple):
+    """The seconds of a pass, in parts that add up.
+
+    `tokens` is the grid of the three tables, from 1 up. `decode_s` is a decode pass of so many rows without reading their caches,
+    `prompt_s` a pass with prompt tokens, one of them wanted as logits, without attention and sequences; `logits_s` what more rows of
+    logits add to that, `sequence_s` each sequence. A decode row reads its context: `position_s` a position in the layers that see all
+    of it, `window_position_s` in those that see at most `window`. `prompt_position_s` and `prompt_window_position_s` are the same while
+    a prompt is computed. `prompt_floor_s` is the least time of a pass with prompt tokens.
+    """
+
+    tokens: Column
+    decode_s: Column
+    prompt_s: Column
+    logits_s: Column
+    sequence_s: float
+    position_s: float
+    window_position_s: float
+    prompt_position_s: float
+    prompt_window_position_s: float
+    window: float
+    prompt_floor_s: float
+
+
+class Limits(NamedTuple):
+    """How an engine schedules. `pool_bytes` holds the KV cache, `kv_…` say what one sequence takes of it.
+
+    A pass carries at most `chunk_tokens` tokens and `running_cap` sequences. Admission sets room aside for the prompt and the share
+    `reserve` of the answer, and fills the pool to `admit_bytes`; what grows beyond it may need a preemption. `alone`: passes with
+    prompts carry no decode rows.
+    A decode row is `rows` tokens wide and brings `accepted` of them (1 and 1.0 without speculation). `serial_s` is the front-end's time
+    one request after another, `parallel_s` the rest of it.
+    """
+
+    chunk_tokens: int
+    running_cap: int
+    pool_bytes: float
+    admit_bytes: float
+    kv_position: float
+    kv_window_position: float
+    kv_sequence: float
+    reserve: float
+    alone: bool
+    rows: int
+    accepted: float
+    serial_s: float
+    parallel_s: float
+
+
+class Requests(NamedTuple):
+    """One entry a request, in the order of sending: token counts, the tokens already cached, and seconds a pair of prompt attention."""
+
+    prompt: Column
+    output: Column
+    cached: Column
+    pair_s: Column
+    window_pair_s: Column
+
+
+class Records(NamedTuple):
+    """What happened, one entry a request: moments in seconds. `gaps` counts gaps between deliveries by bin.
+
+    `blocked_s` is the time in which a waiting request was held back by each of LIMITS. `sums`: see the places below.
+    """
+
+    send: Mutable
+    arrive: Mutable
+    start: Mutable
+    first: Mutable
+    finish: Mutable
+    gaps: Mutable
+    blocked_s: Mutable
+    sums: Mutable
+
+
+# Places in Records.sums: of the gaps their seconds and number; sequence-seconds of running; seconds of passes, and of those with prompts;
+# preemptions, passes, and the most bytes of the pool that were in use.
+GAP_S, GAP_N, RUNNING_S, BUSY_S, PROMPT_S, PREEMPTIONS, PASSES, POOL_PEAK = 0, 1, 2, 3, 4, 5, 6, 7
+SUMS = 8
+
+
+class Slots(NamedTuple):
+    """The running sequences in the order of admission, and what preempted ones had made; the kernel's own memory.
+
+    By slot: `request`; `context`, positions in the cache; `left`, tokens to come; `prompt_left`, tokens to compute before the next one
+    comes; `taken`, bytes of the pool; `last`, moment of the last delivery; `chunk`, prompt tokens in the pass at hand.
+    `stack` lists preempted requests; by request: `kept`, the tokens to compute anew (0: never preempted), `kept_left`, `kept_last`.
+    """
+
+    request: Mutable
+    context: Mutable
+    left: Mutable
+    prompt_left: Mutable
+    taken: Mutable
+    last: Mutable
+    chunk: Mutable
+    stack: Mutable
+    kept: Mutable
+    kept_left: Mutable
+    kept_last: Mutable

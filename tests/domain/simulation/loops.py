@@ -1,0 +1,78 @@
+"""A small engine for the kernel's tests: passes whose seconds can be added up by hand, and the kernel run on them in either form."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from app.domain.simulation import kernel, state
+from app.domain.simulation.forms import as_lists, compiled
+from app.domain.simulation.state import Costs, Limits, Records, Requests, Slots
+
+INF = float("inf")
+
+
+def costs(**changes: Any) -> Costs:
+    """A decode pass takes 1 s; one with prompts 2 s and 0.01 s for each of its tokens; attention and logits nothing."""
+    grid = np.array([1.0, 10.0, 1000.0])
+    zero = np.zeros(3)
+    plain = Costs(grid, np.ones(3), 2.0 + 0.01 * grid, zero, 0.0, 0.0, 0.0, 0.0, 0.0, INF, 0.0)
+    return plain._replace(**changes)
+
+
+def limits(**changes: Any) -> Limits:
+    """No bounds and no front-end; a position of the cache takes one byte."""
+    plain = Limits(1000, 1000, INF, INF, 1.0, 0.0, 0.0, 0.0, False, 1, 1.0, 0.0, 0.0)
+    return plain._replace(**changes)
+
+
+@dataclass
+class Outcome:
+    """What the kernel recorded."""
+
+    records: Records
+    counters: Sequence[int]
+
+    def __getattr__(self, name: str) -> list[float]:
+        """A column of the records as a list."""
+        return [float(value) for value in getattr(self.records, name)]
+
+
+@dataclass
+class Loop:
+    """Requests and rules; `run` gives what happened."""
+
+    prompt: Sequence[int]
+    output: Sequence[int]
+    costs: Costs = field(default_factory=costs)
+    limits: Limits = field(default_factory=limits)
+    clients: int = 0
+    send: Sequence[float] = ()
+    cached: Sequence[int] = ()
+    pair_s: float = 0.0
+
+    def run(self, form: str = "plain") -> Outcome:
+        n = len(self.prompt)
+        whole = np.int64
+        requests = Requests(
+            np.array(self.prompt, dtype=whole),
+            np.array(self.output, dtype=whole),
+            np.array(self.cached or [0] * n, dtype=whole),
+            np.full(n, self.pair_s),
+            np.zeros(n),
+        )
+        sent = np.array(self.send or [0.0] * n)
+        records = Records(
+            sent, np.zeros(n), np.zeros(n), np.full(n, -1.0), np.zeros(n), np.zeros(state.GAP_BINS), np.zeros(4), np.zeros(state.SUMS)
+        )
+        slots = Slots(
+            *(np.zeros(n + 1, dtype=kind) for kind in (whole, float, float, whole, float, float, whole, whole, whole, float, float))
+        )
+        counters, clocks = np.zeros(kernel.COUNTERS, dtype=whole), np.zeros(kernel.CLOCKS)
+        if form == "compiled":
+            compiled("simulate")(self.costs, self.limits, requests, records, slots, counters, clocks, self.clients)
+            return Outcome(records, counters.tolist())
+        plain, left = as_lists(records), counters.tolist()
+        kernel.simulate(as_lists(self.costs), self.limits, as_lists(requests), plain, as_lists(slots), left, clocks.tolist(), self.clients)
+        return Outcome(plain, left)

@@ -1,0 +1,148 @@
+"""The engine's loop by hand: a decode pass takes 1 s, one with prompts 2 s and 0.01 s a token (tests/domain/simulation/loops.py)."""
+
+import pytest
+
+from app.domain.simulation import state
+from tests.domain.simulation.loops import Loop, costs, limits
+
+
+def test_one_request_is_its_prompt_pass_and_a_step_for_each_further_token() -> None:
+    found = Loop([100], [4]).run()
+    assert found.start == [0.0]
+    assert found.first == [pytest.approx(3.0)]  # 2 s + 100 x 0.01 s
+    assert found.finish == [pytest.approx(6.0)]
+    assert found.sums[state.PASSES] == 4
+    assert found.sums[state.GAP_N] == 3
+
+
+def test_one_token_is_the_prompt_pass_alone() -> None:
+    found = Loop([100], [1]).run()
+    assert found.finish == found.first == [pytest.approx(3.0)]
+    assert found.sums[state.GAP_N] == 0
+
+
+def test_the_front_end_serves_one_after_another_and_its_rest_runs_beside() -> None:
+    found = Loop([100, 100], [1, 1], limits=limits(serial_s=0.5, parallel_s=0.25)).run()
+    assert found.arrive == [0.75, 1.25]
+
+
+def test_a_client_sends_when_it_has_its_answer() -> None:
+    found = Loop([100, 100, 100], [2, 2, 2], clients=1).run()
+    assert found.send == pytest.approx([0.0, 4.0, 8.0])
+    assert found.finish == pytest.approx([4.0, 8.0, 12.0])
+
+
+def test_prompts_share_a_pass_up_to_the_chunk_and_a_longer_one_is_cut() -> None:
+    # 1,000 tokens a pass: the first prompt and 400 of the second, 12 s; then its other 200 with the first one's step, 4.01 s.
+    found = Loop([600, 600], [3, 1]).run()
+    assert found.first == pytest.approx([12.0, 12.0 + 2.0 + 0.01 * 201])
+    assert found.finish == pytest.approx([16.01 + 1.0, 16.01])
+
+
+def test_what_is_over_the_budget_waits_and_the_wait_has_its_reason() -> None:
+    found = Loop([1000, 1000], [1, 1]).run()
+    assert found.start == pytest.approx([0.0, 12.0])
+    assert found.blocked_s == pytest.approx([12.0, 0.0, 0.0, 12.0])  # free, cap, pool, budget
+
+
+def test_a_mixed_pass_carries_a_decode_step_and_a_pass_alone_does_not() -> None:
+    # The second request arrives during the first step of the first: its pass of 100 tokens (and one row) begins at 4 s.
+    mixed = Loop([100, 100], [5, 1], send=[0.0, 3.5]).run()
+    assert mixed.first == pytest.approx([3.0, 4.0 + 3.01])
+    assert mixed.finish[0] == pytest.approx(4.0 + 3.01 + 2.0)
+    alone = Loop([100, 100], [5, 1], send=[0.0, 3.5], limits=limits(alone=True)).run()
+    assert alone.first == pytest.approx([3.0, 7.0])
+    assert alone.finish[0] == pytest.approx(4.0 + 3.0 + 3.0)
+
+
+def test_a_pass_alone_shows_as_one_long_gap() -> None:
+    found = Loop([100, 100], [5, 1], send=[0.0, 3.5], limits=limits(alone=True)).run()
+    counted = {place: times for place, times in enumerate(found.gaps) if times}
+    assert sorted(counted.values()) == [1.0, 3.0]  # one of 4 s, three of 1 s
+    assert found.sums[state.GAP_S] == pytest.approx(7.0)
+
+
+def test_the_running_cap_holds_a_request_back_until_another_is_done() -> None:
+    found = Loop([100, 100], [3, 1], limits=limits(running_cap=1)).run()
+    assert found.start == pytest.approx([0.0, 5.0])
+    assert found.blocked_s[state.BY_CAP] == pytest.approx(5.0)
+
+
+def test_the_pool_holds_a_request_back_until_there_is_room() -> None:
+    # 100 + 3 positions each, all set aside at admission: two do not fit into 150.
+    found = Loop([100, 100], [3, 1], limits=limits(pool_bytes=150.0, admit_bytes=150.0, reserve=1.0)).run()
+    assert found.start == pytest.approx([0.0, 5.0])
+    assert found.blocked_s[state.BY_POOL] == pytest.approx(5.0)
+    assert found.sums[state.PREEMPTIONS] == 0
+    assert found.sums[state.POOL_PEAK] == pytest.approx(103.0)
+
+
+def test_a_full_pool_puts_back_the_request_admitted_last_and_its_tokens_stay() -> None:
+    # Two prompts of 100 fill 203 of the pool's positions one step in; the next step needs 2 more. The second is put back after
+    # one step, with 101 positions cached and two tokens made. The first decodes alone to its end at 4 + 1 + 4 = 9 s. Then 102 tokens
+    # of the second are computed in 3.02 s, which bring its third token; two steps follow.
+    found = Loop([100, 100], [6, 5], limits=limits(pool_bytes=203.0, admit_bytes=202.0)).run()
+    assert found.sums[state.PREEMPTIONS] == 1
+    assert found.first == pytest.approx([4.0, 4.0])
+    assert found.finish == pytest.approx([9.0, 9.0 + 3.02 + 2.0])
+    assert found.start == pytest.approx([0.0, 0.0])
+    assert found.sums[state.GAP_N] == 5 + 4
+
+
+def test_a_request_larger_than_the_pool_runs_alone() -> None:
+    found = Loop([100, 100], [3, 3], limits=limits(pool_bytes=50.0, admit_bytes=50.0)).run()
+    assert found.finish == pytest.approx([5.0, 10.0])
+
+
+def test_a_cached_prefix_is_not_computed_and_is_read() -> None:
+    slow = costs(prompt_position_s=0.1)
+    found = Loop([100], [1], cached=[60], costs=slow).run()
+    assert found.first == pytest.approx([2.0 + 40 * 0.01 + 100 * 0.1])
+
+
+def test_prompt_attention_takes_the_longer_of_its_pairs_and_its_reads() -> None:
+    # 10 new after 90: 10·90 + 55 pairs.
+    found = Loop([100], [1], cached=[90], costs=costs(prompt_position_s=0.001), pair_s=0.01).run()
+    assert found.first == pytest.approx([2.0 + 0.1 + 955 * 0.01])
+    # Of 91 + 10 - 1 pairs in a window of 10: each of the ten tokens sees 10.
+    windowed = costs(prompt_window_position_s=0.1, window=10.0)
+    assert Loop([100], [1], cached=[90], costs=windowed).run().first == pytest.approx([2.1 + 19 * 0.1])
+
+
+def test_steps_read_a_growing_cache_whether_taken_at_once_or_not() -> None:
+    # Step i reads 100 + i positions: Σ = 3·100 + 6.
+    found = Loop([100], [4], costs=costs(position_s=0.1)).run()
+    assert found.finish == pytest.approx([3.0 + 3.0 + 306 * 0.1])
+    windowed = Loop([100], [4], costs=costs(window_position_s=0.1, window=50.0)).run()
+    assert windowed.finish == pytest.approx([3.0 + 3.0 + 150 * 0.1])
+
+
+def test_logits_sequences_and_the_floor_of_a_prompt_pass_count() -> None:
+    grid = costs().tokens
+    assert Loop([100], [1], costs=costs(sequence_s=0.5)).run().first == pytest.approx([3.5])
+    assert Loop([100, 100], [1, 1], costs=costs(logits_s=grid - 1.0)).run().first == pytest.approx([5.0, 5.0])
+    assert Loop([100], [1], costs=costs(prompt_floor_s=9.0)).run().first == pytest.approx([9.0])
+
+
+def test_a_speculative_step_is_wider_and_brings_more_than_one_token() -> None:
+    # Three rows a step and 1.75 tokens: 4 further tokens take 3 steps of 1 + 0.1·(rows) s.
+    wide = costs(decode_s=1.0 + 0.1 * costs().tokens)
+    found = Loop([100], [5], costs=wide, limits=limits(rows=3, accepted=1.75)).run()
+    assert found.finish == pytest.approx([3.0 + 3 * 1.3])
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("pool", [400.0, 1e9])
+def test_the_compiled_form_gives_the_same_numbers(alone: bool, pool: float) -> None:
+    pytest.importorskip("numba")
+    loop = Loop(
+        prompt=[100, 250, 80, 1200, 40, 90],
+        output=[5, 1, 12, 7, 30, 2],
+        costs=costs(position_s=0.003, prompt_position_s=0.001, window_position_s=0.002, window=64.0, sequence_s=0.01),
+        limits=limits(alone=alone, pool_bytes=pool, admit_bytes=0.99 * pool, running_cap=3, chunk_tokens=300, serial_s=0.1, accepted=1.5),
+        clients=4,
+        pair_s=1e-4,
+    )
+    plain, fast = loop.run(), loop.run("compiled")
+    for column in ("send", "arrive", "start", "first", "finish", "blocked_s", "gaps", "sums"):
+        assert getattr(plain, column) == getattr(fast, column), column

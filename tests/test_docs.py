@@ -465,6 +465,7 @@ REFUSED = {
     "a count of −1": b'{"model_id": "m", "mean_ttft_ms": 3, "completed": -1}',
     "a count of 22 digits": b'{"model_id": "m", "mean_ttft_ms": 3, "completed": 9999999999999999999999}',
     "one figure twice": b'{"model_id": "m", "mean_ttft_ms": 3, "mean_ttft_ms": 4}',
+    "AIPerf's server metrics": b'{"aiperf_version": "0.8", "summary": {"endpoints_configured": []}, "metrics": {}}',
     "a CSV row that does not fit": b'build_commit,n_prompt,n_gen,avg_ts\n"a","1","0","3","4"\n',
     "a log that was stopped": b"============ Serving Benchmark Result ============\n=====\n",
 }

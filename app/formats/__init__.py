@@ -6,6 +6,7 @@ importer that matches reads the file; SGLang stands before vLLM, since its files
 
 from dataclasses import replace
 
+from app.domain.checks.files import cut_off
 from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
 from app.formats import (
@@ -28,6 +29,7 @@ from app.formats import (
     vllm_bench_serve_log,
     vllm_bench_throughput,
 )
+from app.formats.companions import companion_of
 from app.formats.document import Document, archive_kind, read_document
 from app.formats.importer import Importer, ParsedFile
 
@@ -62,6 +64,8 @@ def read_runs(name: str, data: bytes) -> ParsedFile:
     Raises ImportRefused, and nothing else, with a sentence that says what is wrong and where, and with what each importer said.
     """
     document = read_document(name, data)
+    if (companion := companion_of(document)) is not None:
+        raise ImportRefused(companion.reason)
     tried: list[tuple[str, str]] = []
     for importer in IMPORTERS:
         reason = importer.matches(document)
@@ -76,8 +80,9 @@ def _parsed(importer: Importer, document: Document, tried: tuple[tuple[str, str]
         runs = importer.parse(document)
     except ImportRefused as refusal:
         raise ImportRefused(refusal.reason, (*tried, (importer.id, refusal.reason))) from refusal
-    versioned = tuple(replace(run, importer_version=importer.reading_version) for run in runs)
-    return ParsedFile(importer.id, versioned, document.warnings)
+    partial = (cut_off(document.cut),) if document.cut else ()
+    done = tuple(replace(run, importer_version=importer.reading_version, flags=(*run.flags, *partial)) for run in runs)
+    return ParsedFile(importer.id, done, document.warnings)
 
 
 def current_versions() -> dict[str, int]:

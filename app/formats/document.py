@@ -9,7 +9,8 @@ from functools import cached_property
 
 from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
-from app.formats.json_reading import JsonProblem, Part, path_at, read_parts
+from app.formats.json_places import path_at
+from app.formats.json_reading import JsonProblem, Part, read_parts
 
 _ARCHIVES = (
     (b"\x1f\x8b", "gzip"),
@@ -41,13 +42,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Document:
-    """A file ready to be recognised. `parts` are its JSON values (none when it is plain text); `broken` says why JSON could not be read."""
+    """A file ready to be recognised.
+
+    `parts` are its JSON values (none when it is plain text); `broken` says why JSON could not be read, `cut` what was left out at the end
+    of a file that ends too early.
+    """
 
     name: str
     text: str
     parts: tuple[Part, ...] = ()
     warnings: tuple[str, ...] = ()
     broken: str | None = None
+    cut: str | None = None
 
     @property
     def is_json(self) -> bool:
@@ -112,7 +118,8 @@ def _with_json(document: Document, size: int) -> Document:
         read = read_parts(document.text)
     except JsonProblem as problem:
         return Document(document.name, document.text, warnings=document.warnings, broken=_explain(document.text, problem, size))
-    full = Document(document.name, document.text, read.parts, (*document.warnings, *read.warnings))
+    noted = (*document.warnings, *read.warnings, *((read.cut,) if read.cut else ()))
+    full = Document(document.name, document.text, read.parts, noted, cut=read.cut)
     if full.is_empty:
         raise ImportRefused("The file holds only an empty list or object: there are no runs in it.")
     return full

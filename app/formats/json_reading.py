@@ -6,6 +6,7 @@ nesting beyond DEEPEST, numbers no computer holds, and a key that stands twice i
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -13,9 +14,9 @@ from pydantic_core import from_json
 
 from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
+from app.formats.json_places import DEEPEST, path_at, repeated_at
 
-DEEPEST = 64
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],:]', re.DOTALL)
+_PLACES_TOLD = 3
 _KEY_END = re.compile(r'"\s*:')
 _SPACE = re.compile(r"\s*")
 _HUGE_NUMBER = re.compile(r"\d{4301}")
@@ -43,17 +44,21 @@ class Part:
 
 @dataclass(frozen=True)
 class Parts:
-    """The JSON values of a file, and what was odd about reading them."""
+    """The JSON values of a file, and what was odd about reading them. `cut` says which value at the end was cut off and is left out."""
 
     parts: tuple[Part, ...]
     warnings: tuple[str, ...]
+    cut: str | None = None
 
 
 @dataclass
 class _Duplicates:
     """Keys that stand twice in one object, gathered while reading."""
 
-    warnings: list[str] = field(default_factory=list)
+    text: str
+    first_line: int = 1
+    notes: list[str] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)
 
     def pairs(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
         result: dict[str, object] = {}
@@ -63,14 +68,27 @@ class _Duplicates:
             result[key] = value
         return result
 
+    @property
+    def warnings(self) -> list[str]:
+        """The first of them one by one, how many more there are."""
+        more = self.seen.total() - len(self.notes)
+        return [*self.notes, *([f"{more} more keys stand twice in one object."] if more else [])]
+
     def _seen_twice(self, key: str, first: object, second: object) -> None:
         name = clean_text(key, 60)
-        if first == second or (first != first and second != second):
-            self.warnings.append(f"The key “{name}” stands twice in one object, with the same value.")
-        elif _is_figure(first) or _is_figure(second):
-            raise ImportRefused(f"The key “{name}” stands twice in one object with different values: take one of them out of the file.")
-        else:
-            self.warnings.append(f"The key “{name}” stands twice in one object; the last one is used.")
+        self.seen[name] += 1
+        figures_differ = first != second and (first == first or second == second) and (_is_figure(first) or _is_figure(second))
+        if not figures_differ and len(self.notes) == _PLACES_TOLD:
+            # Finding a place reads the whole text again.
+            return
+        place = repeated_at(self.text, key, self.seen[name], self.first_line)
+        if figures_differ:
+            raise ImportRefused(
+                f"The key “{name}” stands twice in one object{place} with different values: take one of them out of the file."
+            )
+        same = first == second or (first != first and second != second)
+        what = ", with the same value." if same else "; the last one is used."
+        self.notes.append(f"The key “{name}” stands twice in one object{place}{what}")
 
 
 def _is_figure(value: object) -> bool:
@@ -88,21 +106,21 @@ def read_parts(text: str) -> Parts:
     return _read_lines(text) or _read_one_after_another(text, whole)
 
 
-def _read_value(text: str) -> tuple[object, list[str]]:
+def _read_value(text: str, first_line: int = 1) -> tuple[object, list[str]]:
     try:
         value = from_json(text)
     except ValueError:
         # The quick reader declines lone surrogates, which are fine here, and does not say where an error is.
-        value, warnings = _read_carefully(text)
+        value, warnings = _read_carefully(text, first_line)
         _check_depth(value)
         return value, warnings
     if _has_spare_keys(text, _check_depth(value)):
-        return _read_carefully(text)
+        return _read_carefully(text, first_line)
     return value, []
 
 
-def _read_carefully(text: str) -> tuple[object, list[str]]:
-    duplicates = _Duplicates()
+def _read_carefully(text: str, first_line: int) -> tuple[object, list[str]]:
+    duplicates = _Duplicates(text, first_line)
     try:
         return json.loads(text, object_pairs_hook=duplicates.pairs), duplicates.warnings
     except json.JSONDecodeError as error:
@@ -160,19 +178,24 @@ def _read_lines(text: str) -> Parts | None:
         return sound
     parts: list[Part] = []
     warnings: list[str] = []
+    cut = None
     for index, (number, line) in enumerate(lines):
         try:
-            value, odd = _read_value(line)
+            value, odd = _read_value(line, number)
         except JsonProblem as problem:
             if not parts:
                 return None
             if index + 1 == len(lines) and problem.cut:
-                warnings.append(f"Line {number} is cut off and left out; the {len(parts)} lines before it are read.")
+                cut = f"Line {number} is cut off and left out; {_before(len(parts), 'line')} read."
                 break
             return _several_or_refuse(text, lines[index:], problem)
-        warnings.extend(f"Line {number}: {note}" for note in odd)
+        warnings.extend(odd)
         parts.append(Part(f"line {number}: ", value))
-    return Parts(tuple(parts), tuple(warnings))
+    return Parts(tuple(parts), tuple(warnings), cut)
+
+
+def _before(count: int, what: str) -> str:
+    return f"the {what} before it is" if count == 1 else f"the {count} {what}s before it are"
 
 
 def _read_lines_at_once(lines: list[tuple[int, str]]) -> Parts | None:
@@ -218,24 +241,25 @@ def _read_one_after_another(text: str, whole: JsonProblem) -> Parts:
     """Documents written one behind the other, as appended results are. Raises `whole` when not even the first can be read."""
     parts: list[Part] = []
     warnings: list[str] = []
+    cut = None
     try:
         for number, (value, odd) in enumerate(_documents(text), 1):
             parts.append(Part(f"document {number}: ", value))
-            warnings.extend(f"Document {number}: {note}" for note in odd)
+            warnings.extend(odd)
     except JsonProblem as problem:
         if not parts:
             raise whole from problem
         line = text.count("\n", 0, problem.offset) + 1
         if not problem.cut:
             raise JsonProblem(f"after {len(parts)} documents, line {line}: {problem.what}", problem.offset, cut=False) from problem
-        warnings.append(f"Document {len(parts) + 1} is cut off (line {line}) and left out; the {len(parts)} before it are read.")
-    return Parts(tuple(parts), tuple(warnings))
+        cut = f"Document {len(parts) + 1} is cut off (line {line}) and left out; {_before(len(parts), 'document')} read."
+    return Parts(tuple(parts), tuple(warnings), cut)
 
 
 def _documents(text: str) -> Iterator[tuple[object, list[str]]]:
     position = _next(text, 0)
     while position < len(text):
-        duplicates = _Duplicates()
+        duplicates = _Duplicates(text)
         decoder = json.JSONDecoder(object_pairs_hook=duplicates.pairs)
         try:
             value, position = decoder.raw_decode(text, position)
@@ -253,37 +277,3 @@ def _documents(text: str) -> Iterator[tuple[object, list[str]]]:
 def _next(text: str, position: int) -> int:
     match = _SPACE.match(text, position)
     return match.end() if match else position
-
-
-@dataclass
-class _Level:
-    """An object or list that the scan is inside of: the key or the index it stands at."""
-
-    is_object: bool
-    key: str | None = None
-    index: int = 0
-
-    def step(self) -> str:
-        return f".{self.key}" if self.is_object and self.key else "" if self.is_object else f"[{self.index}]"
-
-
-def path_at(text: str, offset: int) -> str:
-    """The JSON path at character `offset` of `text` (like `benchmarks[3].duration`), which need not be valid JSON; "" at the top."""
-    levels: list[_Level] = []
-    last_string = ""
-    for match in _TOKEN.finditer(text, 0, offset):
-        mark = match.group()
-        if mark in "{[":
-            levels.append(_Level(is_object=mark == "{"))
-        elif mark.startswith('"'):
-            last_string = clean_text(mark.strip('"'), 60)
-        elif not levels:
-            continue
-        elif mark in "}]":
-            levels.pop()
-        elif mark == ":":
-            levels[-1].key = last_string
-        else:
-            levels[-1].index += 1
-            levels[-1].key = None
-    return "".join(level.step() for level in levels[:DEEPEST]).lstrip(".")

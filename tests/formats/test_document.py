@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.errors import ImportRefused
 from app.formats.document import archive_kind, read_document
-from app.formats.json_reading import path_at
+from app.formats.json_places import path_at
 
 OBJECT = {"a": 1.5, "name": "é"}
 TEXT = json.dumps(OBJECT, ensure_ascii=False)
@@ -107,7 +107,7 @@ def test_a_broken_line_in_the_middle_names_its_line() -> None:
         (b"[" * 5000 + b"]" * 5000, "nested more than 64 levels deep"),
         (b"[" * 100_000, "nested more than 64 levels deep"),
         (b'{"a": {"b": [1, ' + b"9" * 5000 + b"]}}", "a.b[1] holds a number of more than 4300 digits"),
-        (b'{"duration": 1.5, "duration": 2.5}', "“duration” stands twice in one object with different values"),
+        (b'{"duration": 1.5, "duration": 2.5}', "“duration” stands twice in one object (line 1, duration) with different values"),
         (b'{"x": {"ttfts": [1], "ttfts": [2]}}', "“ttfts” stands twice"),
     ],
 )

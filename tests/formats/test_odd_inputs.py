@@ -204,7 +204,7 @@ def test_row_20_a_key_twice(report: Json) -> None:
     text = json.dumps(report)[:-1]
     assert "“mean_ttft_ms” stands twice" in refusal(f'{text}, "mean_ttft_ms": 60.0}}'.encode())
     parsed = read_runs("x.json", f'{text}, "mean_ttft_ms": 50.0}}'.encode())
-    assert parsed.warnings == ("The key “mean_ttft_ms” stands twice in one object, with the same value.",)
+    assert parsed.warnings == ("The key “mean_ttft_ms” stands twice in one object (line 1, mean_ttft_ms), with the same value.",)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])

@@ -20,6 +20,7 @@ from app.formats import (
     llama_cpp_timings,
     llmperf,
     ollama,
+    optimum_benchmark,
     sglang_bench_serving,
     sglang_one_batch,
     trtllm_bench,
@@ -52,6 +53,7 @@ IMPORTERS: tuple[Importer, ...] = (
     inference_perf.IMPORTER,
     llmperf.IMPORTER,
     genai_perf.IMPORTER,
+    optimum_benchmark.IMPORTER,
     trtllm_bench.IMPORTER,
     trtllm_gptmanager_csv.IMPORTER,
 )

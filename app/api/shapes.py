@@ -55,11 +55,12 @@ class CountsShape(Shape):
 
 
 class FlagShape(Shape):
-    """A note about the data; `withholds` lists metrics that are null because of it."""
+    """A note about the data; `withholds` lists metrics that are null because of it, `figures` the numbers behind the words."""
 
     flag: str
     evidence: str
     withholds: list[str]
+    figures: dict[str, float | None]
 
 
 class EfficiencyShape(Shape):

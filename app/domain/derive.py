@@ -29,25 +29,31 @@ def statistics(values: Floats, definition: str = CANONICAL) -> Distribution | No
 
 def tpot_values(samples: RequestSamples) -> Floats:
     """TPOT in seconds of each request, NaN where it is undefined. Shape (requests,)."""
-    defined = _decodes(samples)
+    defined = decodes(samples)
     values = np.full(samples.size, np.nan)
     values[defined] = (samples.e2e_s[defined] - samples.ttft_s[defined]) / (samples.output_tokens[defined] - 1)
     return values
 
 
-def _decodes(samples: RequestSamples) -> npt.NDArray[np.bool_]:
+def decodes(samples: RequestSamples) -> npt.NDArray[np.bool_]:
     """The requests whose decode phase is known: succeeded, two tokens or more, and some time after the first of them."""
     with np.errstate(invalid="ignore"):
         return samples.ok & (samples.output_tokens >= 2) & (samples.e2e_s > samples.ttft_s)
 
 
 def tokens_per_chunk(samples: RequestSamples) -> float | None:
-    """Output tokens after the first, per observed gap, over the requests with gaps; 1 when every chunk carried one token."""
-    if samples.chunk_gap_counts.size != samples.size:
+    """Output tokens per chunk with content, over the requests of two tokens or more; 1 when every chunk carried one token.
+
+    Chunks are those counted, else one more than the gaps between them.
+    """
+    if samples.chunks is not None:
+        chunks = samples.chunks
+    elif samples.chunk_gap_counts.size == samples.size:
+        chunks = np.where(samples.chunk_gap_counts > 0, samples.chunk_gap_counts + 1.0, np.nan)
+    else:
         return None
-    counted = samples.ok & (samples.chunk_gap_counts > 0) & (samples.output_tokens >= 2)
-    gaps = int(samples.chunk_gap_counts[counted].sum())
-    return float((samples.output_tokens[counted] - 1).sum() / gaps) if gaps else None
+    counted = samples.ok & (chunks > 0) & (samples.output_tokens >= 2)
+    return float(samples.output_tokens[counted].sum() / chunks[counted].sum()) if counted.any() else None
 
 
 def token_weighted_itl(samples: RequestSamples) -> Distribution | None:
@@ -55,11 +61,11 @@ def token_weighted_itl(samples: RequestSamples) -> Distribution | None:
 
     Percentiles are given only where every chunk carried one token: then the gaps between chunks are the gaps between tokens.
     """
-    decodes = _decodes(samples)
-    gaps = float((samples.output_tokens[decodes] - 1).sum())
+    decoded = decodes(samples)
+    gaps = float((samples.output_tokens[decoded] - 1).sum())
     if gaps <= 0:
         return None
-    mean = float((samples.e2e_s[decodes] - samples.ttft_s[decodes]).sum()) / gaps
+    mean = float((samples.e2e_s[decoded] - samples.ttft_s[decoded]).sum()) / gaps
     per_chunk = tokens_per_chunk(samples)
     observed = statistics(samples.chunk_gaps_s)
     if observed is not None and per_chunk is not None and abs(per_chunk - 1) <= ONE_TOKEN_PER_CHUNK:
@@ -163,9 +169,12 @@ def with_request_rates(run: Run) -> Run:
 
 
 def _prefill_rate(run: Run) -> Rate | None:
-    tokens = run.workload.prompt_tokens_mean
+    tokens, together = run.workload.prompt_tokens_mean, 1
     if not tokens:
         return None
+    if run.load_mode == "static_batch":
+        # One prompt pass reads the prompts of the whole batch.
+        together = run.workload.concurrency or 1
     for key, definition, holds in (
         ("prefill_s", CANONICAL, True),
         # With others in flight TTFT is mostly a wait: a rate from it would say nothing about the prompt pass.
@@ -174,5 +183,5 @@ def _prefill_rate(run: Run) -> Rate | None:
         distribution = run.distribution(key)
         time_s = None if distribution is None else (distribution.mean or distribution.p50)
         if holds and time_s:
-            return Rate(tokens / time_s, "request", "derived", definition)
+            return Rate(together * tokens / time_s, "request" if together == 1 else "aggregate", "derived", definition)
     return None

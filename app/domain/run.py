@@ -109,7 +109,10 @@ class RequestCounts:
 class RequestSamples:
     """Per-request columns, all of one length (one entry a request, sent order), NaN where a value is not known.
 
-    `chunk_gaps_s` pools the gaps of all requests in order; `chunk_gap_counts` says how many belong to each request.
+    `chunk_gaps_s` pools the gaps of all requests in order; `chunk_gap_counts` says how many belong to each request. Columns that a
+    tool may not have are None: `scheduled_s` and `start_s` count from one moment, when a request was due and when it was sent;
+    `ttft_answer_s` ends at the first visible token; `cached_tokens` are prompt tokens the server did not compute; `chunks` are those
+    with content.
     """
 
     ok: npt.NDArray[np.bool_]
@@ -122,6 +125,10 @@ class RequestSamples:
     chunk_gaps_s: Floats = field(default_factory=lambda: np.empty(0))
     chunk_gap_counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     errors: tuple[str, ...] = ()
+    scheduled_s: Floats | None = None
+    ttft_answer_s: Floats | None = None
+    cached_tokens: Floats | None = None
+    chunks: Floats | None = None
 
     @property
     def size(self) -> int:
@@ -131,11 +138,16 @@ class RequestSamples:
 
 @dataclass(frozen=True)
 class Flag:
-    """A note about the data with its evidence; `withholds` lists the metrics (or `metric.stat`) it makes unusable."""
+    """A note about the data with its evidence; `withholds` lists the metrics (or `metric.stat`) it makes unusable.
+
+    `figures` are the numbers behind the words, by name with the unit in it (`_s`, `_per_s`; a share or ratio has none), so that
+    a program reads them too. A name that starts with `wrong_` is the misleading figure, given to be recognised.
+    """
 
     flag: str
     evidence: str
     withholds: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from datetime import datetime
 from io import BytesIO
 from typing import Any
 
+from app.domain.checks import as_shown
 from app.domain.dtypes import number_format
 from app.domain.errors import ImportRefused, InvalidRequest
 from app.domain.observed import measured_times
@@ -148,7 +149,8 @@ def apply(run: Run, overrides: Overrides) -> Run:
 
 
 def new_run(book: ProfileBook, run: Run, overrides: Overrides) -> NewRun:
-    """The run matched to the catalog and assessed, ready to be stored."""
+    """The run with what follows from its figures, matched to the catalog and assessed, ready to be stored."""
+    run = as_shown(run)
     model, hardware = book.find_model(run.model), book.find_hardware(run.hardware)
     assessment = assess(run, model.architecture if model else None, hardware, book.find_engine(run.engine))
     return NewRun(

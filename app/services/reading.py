@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from app.domain.checks import as_shown
 from app.domain.errors import ImportRefused
 from app.formats import read_runs
 from app.services.assessment import assess
@@ -21,7 +22,7 @@ def read_files(book: ProfileBook, files: Sequence[tuple[str, bytes]]) -> dict[st
             tried = [{"format": format_id, "reason": reason} for format_id, reason in error.tried]
             refused.append({"file": name, "reason": error.reason, "tried": tried})
             continue
-        for run in parsed.runs:
+        for run in map(as_shown, parsed.runs):
             model = book.find_model(run.model)
             assessment = assess(run, model.architecture if model else None, book.find_hardware(run.hardware), book.find_engine(run.engine))
             found.append({**run_summary(run, assessment), "file": name})

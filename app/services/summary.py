@@ -1,12 +1,12 @@
 """The run summary of the public contract: the one shape in which API, command line and exports show a run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
 from app.domain.metrics import METRICS
-from app.domain.run import STATS, Distribution, MetricValue, Run
+from app.domain.run import STATS, Distribution, Flag, MetricValue, Run
 from app.services.assessment import Assessment
 
 _ALWAYS_SHOWN = ("ttft_s", "tpot_s", "itl_s", "chunk_gap_s", "e2e_s", "prefill_s", "queue_s")
@@ -35,7 +35,7 @@ def run_summary(run: Run, assessment: Assessment | None = None) -> dict[str, Any
         "workload": _workload(run),
         "requests": {"sent": run.requests.sent, "completed": run.requests.completed, "failed": run.requests.failed},
         "metrics": metrics_json(run.metrics, withheld),
-        "flags": [{"flag": flag.flag, "evidence": flag.evidence, "withholds": list(flag.withholds)} for flag in flags],
+        "flags": flags_json(flags),
         "labels": dict(run.labels),
         "importer_version": run.importer_version,
     }
@@ -49,6 +49,19 @@ def run_summary(run: Run, assessment: Assessment | None = None) -> dict[str, Any
         warnings.extend(assessment.reasons)
     summary["warnings"] = warnings
     return summary
+
+
+def flags_json(flags: Iterable[Flag]) -> list[dict[str, Any]]:
+    """Flags with their evidence in words and figures."""
+    return [
+        {
+            "flag": flag.flag,
+            "evidence": flag.evidence,
+            "withholds": list(flag.withholds),
+            "figures": {key: number(value) for key, value in flag.figures.items()},
+        }
+        for flag in flags
+    ]
 
 
 def metrics_json(metrics: Mapping[str, MetricValue], withheld: set[str]) -> dict[str, Any]:

@@ -158,12 +158,14 @@ def summary_columns(run: Run) -> dict[str, float | None]:
 
 def flags_to_json(flags: Iterable[Flag]) -> list[dict[str, Any]]:
     """Flags as plain data."""
-    return [{"flag": flag.flag, "evidence": flag.evidence, "withholds": list(flag.withholds)} for flag in flags]
+    return [
+        {"flag": flag.flag, "evidence": flag.evidence, "withholds": list(flag.withholds), "figures": dict(flag.figures)} for flag in flags
+    ]
 
 
 def flags_from_json(data: Iterable[Mapping[str, Any]]) -> tuple[Flag, ...]:
     """Flags from what `flags_to_json` gave."""
-    return tuple(Flag(flag["flag"], flag["evidence"], tuple(flag["withholds"])) for flag in data)
+    return tuple(Flag(flag["flag"], flag["evidence"], tuple(flag["withholds"]), flag.get("figures", {})) for flag in data)
 
 
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def test_percentiles_of_itl_only_where_a_chunk_is_a_token() -> None:
     assert itl.mean == pytest.approx(0.64 / 35)
     assert itl.p50 is None
     assert itl.p99 is None
-    assert tokens_per_chunk(grouped) == pytest.approx(35 / 8)
+    assert tokens_per_chunk(grouped) == pytest.approx(4)
 
 
 def test_no_figure_where_nothing_follows() -> None:

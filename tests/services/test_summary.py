@@ -46,7 +46,7 @@ def test_a_withheld_metric_is_null_and_a_withheld_statistic_too() -> None:
     summary = run_summary(measured(flags=flags))
     assert summary["metrics"]["itl_s"] is None
     assert (summary["metrics"]["ttft_s"]["mean"], summary["metrics"]["ttft_s"]["p50"]) == (None, 0.094)
-    assert summary["flags"][0] == {"flag": "a", "evidence": "because", "withholds": ["itl_s"]}
+    assert summary["flags"][0] == {"flag": "a", "evidence": "because", "withholds": ["itl_s"], "figures": {}}
 
 
 def test_reasons_of_the_assessment_stand_among_the_warnings() -> None:

@@ -1,7 +1,7 @@
 """What an importer knows beside a run's figures, and what every check needs: the form of a check, the metrics a flag may withhold."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,7 +20,13 @@ class Evidence:
     """What an importer saw in a file beside the figures of the run; every field is optional.
 
     `not_numbers` names keys that held NaN or infinity, `negative` and `contradictions` are ready sentences. Token counts are per
-    request (`requested_*`) or totals (`retokenized_output_tokens`). `tokens_per_chunk` is what the file itself says or implies.
+    request (`requested_*`) or totals (the rest). `tokens_per_chunk` is what the file itself says or implies. `contradicted` holds the
+    file's own statistics (`metric.stat`) that its samples do not give.
+
+    `streamed` is False when answers came in one piece. `answers_without_content` counts requests whose tokens were all thought, and
+    `role_only_chunks` those whose TTFT ended at a chunk without a token. `rate_blocks` are rates over equal stretches of the run in
+    order, `repeats` the rate or time of each repeat. `saturated` names `metric.stat` beyond the last bound of a histogram, `mixed_units`
+    keys of one file in different units. `role_devices` says how many devices each part of a split deployment has.
     """
 
     not_numbers: tuple[str, ...] = ()
@@ -33,6 +39,18 @@ class Evidence:
     requested_output_tokens: float | None = None
     retokenized_output_tokens: int | None = None
     client_queue_mean_s: float | None = None
+    contradicted: Mapping[str, float] = field(default_factory=dict)
+    streamed: bool | None = None
+    cached_prompt_tokens: int | None = None
+    answers_without_content: int = 0
+    role_only_chunks: int = 0
+    saturated: tuple[str, ...] = ()
+    mixed_units: tuple[str, ...] = ()
+    reported_prefill_per_s: float | None = None
+    reported_output_tokens_per_s: float | None = None
+    rate_blocks: tuple[float, ...] = ()
+    repeats: tuple[float, ...] = ()
+    role_devices: Mapping[str, int] = field(default_factory=dict)
 
 
 Check = Callable[[Run, Evidence], Flag | None]

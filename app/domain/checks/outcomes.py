@@ -3,6 +3,7 @@
 import numpy as np
 
 from app.domain.checks.evidence import ALL_METRICS, DECODE_METRICS, Evidence
+from app.domain.readings import requests_without_tpot
 from app.domain.run import Flag, Floats, Run
 from app.domain.text import duration, percent
 
@@ -26,20 +27,34 @@ def failures_excluded(run: Run, evidence: Evidence) -> Flag | None:
     failed -= evidence.empty_outputs  # those have a flag of their own
     attempted = failed + completed
     text = f"{failed} of {attempted} requests ({percent(failed / attempted)}) failed and are in no latency."
+    figures: dict[str, float] = {"failed": failed, "attempted": attempted, "failed_share": failed / attempted}
     if run.samples is not None:
-        text += _adjusted_median(run.samples.ttft_s[run.samples.ok], attempted)
-    return Flag("failures_excluded", text)
+        ttft_s = run.samples.ttft_s[run.samples.ok & np.isfinite(run.samples.ttft_s)]
+        text += _adjusted_words(ttft_s, attempted)
+        for level in (50, 90, 99):
+            if (adjusted := percentile_of_all(ttft_s, level, attempted)) is not None:
+                figures[f"ttft_adjusted_p{level}_s"] = adjusted
+    return Flag("failures_excluded", text, (), figures)
 
 
-def _adjusted_median(ttft_s: Floats, attempted: int) -> str:
-    values = np.sort(ttft_s[np.isfinite(ttft_s)])
-    position = (attempted - 1) / 2
-    if values.size == 0:
+def percentile_of_all(answered_s: Floats, level: float, attempted: int) -> float | None:
+    """The percentile over all `attempted` requests, those without an answer taken as infinitely slow; None where it would be infinite.
+
+    Linear between closest ranks, as for any other percentile.
+    """
+    position = (attempted - 1) * level / 100
+    if answered_s.size == 0 or position > answered_s.size - 1:
+        return None
+    return float(np.interp(position, np.arange(answered_s.size), np.sort(answered_s)))
+
+
+def _adjusted_words(answered_s: Floats, attempted: int) -> str:
+    if answered_s.size == 0:
         return ""
-    if position > values.size - 1:
+    adjusted = percentile_of_all(answered_s, 50, attempted)
+    if adjusted is None:
         return " Counted as never answered, the median TTFT would not exist."
-    adjusted = float(np.interp(position, np.arange(values.size), values))
-    plain = duration(float(np.median(values)))
+    plain = duration(float(np.median(answered_s)))
     return f" Counted as never answered, the median TTFT would be {duration(adjusted)} instead of {plain}."
 
 
@@ -47,7 +62,9 @@ def empty_outputs(run: Run, evidence: Evidence) -> Flag | None:
     """Requests that ended without an error and without a token."""
     if evidence.empty_outputs:
         total = run.requests.sent or evidence.empty_outputs + (run.requests.completed or 0)
-        return Flag("empty_outputs", f"{evidence.empty_outputs} of {total} requests produced no token; they are left out of every latency.")
+        text = f"{evidence.empty_outputs} of {total} requests produced no token; they are left out of every latency."
+        wrong = {f"wrong_{key}": value for key, value in evidence.contradicted.items()}
+        return Flag("empty_outputs", text, (), {"requests": evidence.empty_outputs, **wrong})
     if run.workload.output_tokens_total == 0 and run.measured_at == "client":
         return Flag("empty_outputs", f"{run.requests.completed} requests completed and none produced a token.", DECODE_METRICS)
     return None
@@ -60,9 +77,9 @@ def tpot_undefined_single_token(run: Run, evidence: Evidence) -> Flag | None:
         answered = int(run.samples.ok.sum())
         if single:
             withholds = DECODE_METRICS if single == answered else ()
-            return Flag(
-                "tpot_undefined_single_token", f"{single} of {answered} requests have a single output token and no TPOT or ITL.", withholds
-            )
+            text = f"{single} of {answered} requests have a single output token and no TPOT or ITL."
+            figures = {"requests": single, "requests_without_tpot": requests_without_tpot(run.samples)}
+            return Flag("tpot_undefined_single_token", text, withholds, figures)
         return None
     completed, tokens = run.requests.completed, run.workload.output_tokens_total
     if completed and tokens == completed:
@@ -75,7 +92,8 @@ def short_outputs_eos(run: Run, evidence: Evidence) -> Flag | None:
     asked, got = evidence.requested_output_tokens, run.workload.output_tokens_mean
     if not asked or got is None or got >= asked * (1 - LENGTHS_DIFFER):
         return None
-    return Flag("short_outputs_eos", f"{asked:g} output tokens were asked for, {got:.5g} came on average: answers ended early.")
+    text = f"{asked:g} output tokens were asked for, {got:.5g} came on average: answers ended early."
+    return Flag("short_outputs_eos", text, (), {"asked": asked, "came": got, "excess": got / asked - 1})
 
 
 def input_length_mismatch(run: Run, evidence: Evidence) -> Flag | None:
@@ -83,4 +101,5 @@ def input_length_mismatch(run: Run, evidence: Evidence) -> Flag | None:
     asked, got = evidence.requested_prompt_tokens, run.workload.prompt_tokens_mean
     if not asked or got is None or abs(got / asked - 1) <= LENGTHS_DIFFER:
         return None
-    return Flag("input_length_mismatch", f"{asked:g} prompt tokens were asked for, {got:.5g} were counted on average.")
+    text = f"{asked:g} prompt tokens were asked for, {got:.5g} were counted on average; the counted ones are used."
+    return Flag("input_length_mismatch", text, (), {"asked": asked, "counted": got, "excess": got / asked - 1})

@@ -13,11 +13,15 @@ from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
 
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?\Z")
-_DECIMAL_COMMA = re.compile(r"-?\d+,\d+\Z")
+_DECIMAL_COMMA = re.compile(r"-?(\d+|\d{1,3}(\.\d{3})+),\d+\Z")
+# Between semicolons a point may divide thousands, as decimal commas go with, or be the decimal point.
+_EITHER_POINT = re.compile(r"-?[1-9]\d{0,2}\.\d{3}\Z")
 _FIGURE = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z|[-+]?(nan|inf|infinity)\Z", re.IGNORECASE)
+_EXPONENT = re.compile(r"-?\d+[.,]?\d*[eE][+-]?\d+\Z")
 _LONGEST_CELL = 60
 _LONGEST_HEADER = 20_000
 DELIMITERS = ",;\t"
+RESAVED = "Figures stand in exponent notation: a spreadsheet re-saved the file, and digits and times may be lost."
 
 
 @dataclass(frozen=True)
@@ -99,8 +103,16 @@ def read_rows(text: str) -> tuple[Header, list[Row]]:
     return header, rows
 
 
-def figure(cell: str, delimiter: str, thousands: bool = False) -> float | str | None:
-    """A cell as a figure; None when it is empty, the text itself (which the gate of figures turns away) for anything else."""
+def in_exponent_notation(cell: str) -> bool:
+    """Whether a cell is a figure like 1.76E+18: no tool writes those here, a spreadsheet does, with the digits it shows."""
+    return _EXPONENT.match(cell.strip()) is not None
+
+
+def figure(cell: str, delimiter: str, thousands: bool = False, where: str = "") -> float | str | None:
+    """A cell as a figure; None when it is empty, the text itself (which the gate of figures turns away) for anything else.
+
+    Raises ImportRefused, with `where` in front, for a figure between semicolons that may mean two things.
+    """
     word = cell.strip()
     if word == "":
         return None
@@ -108,5 +120,10 @@ def figure(cell: str, delimiter: str, thousands: bool = False) -> float | str | 
         word = word.replace(",", "")
     elif delimiter == ";" and _DECIMAL_COMMA.match(word):
         # A spreadsheet that divides columns with semicolons writes decimal commas.
-        word = word.replace(",", ".")
+        word = word.replace(".", "").replace(",", ".")
+    elif delimiter == ";" and _EITHER_POINT.match(word):
+        raise ImportRefused(
+            f"{where}“{word}” may be {word.replace('.', '')} or {word.replace('.', ',')} in a table with semicolons: save it with commas "
+            "between columns and points in figures."
+        )
     return float(word) if len(word) <= _LONGEST_CELL and _FIGURE.match(word) else clean_text(word, _LONGEST_CELL)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
-from app.formats.csv_rows import cells_of, check_width, numbered_lines
+from app.formats.csv_rows import RESAVED, cells_of, check_width, in_exponent_notation, numbered_lines
 
 NUMERIC = frozenset(
     {
@@ -29,7 +29,6 @@ _SPEED = re.compile(r"(\d+(?:\.\d+)?)(?:\s*(?:±|\+/?-|Â±|\ufffd)\s*(\d+(?:\.\
 _BUILD = re.compile(r"^build:\s*([0-9a-f]{4,40})\s*\((\d{1,9})\)", re.MULTILINE)
 _DEVICE = re.compile(r"^[ \t]*Device (\d+): (.+?)(?:, (?:compute capability|gfx|VMM|Wave|VRAM).*)?$", re.MULTILINE)
 _VULKAN_DEVICE = re.compile(r"^ggml_vulkan: (\d+) = (.+?) \|", re.MULTILINE)
-_EXPONENT = re.compile(r"-?\d+[.,]?\d*[eE][+-]?\d+\Z")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?\Z")
 _COMMA = re.compile(r"-?\d+,\d+\Z")
 # The markdown columns under their names in the other outputs.
@@ -116,8 +115,8 @@ def _read_csv(text: str) -> Table:
 def _csv_row(header: list[str], cells: list[str], number: int, delimiter: str, warnings: list[str]) -> TableRow:
     where = f"line {number}: "
     values = {name: _value(name, cell, where, delimiter) for name, cell in zip(header, cells, strict=True)}
-    if any(_EXPONENT.match(cell.strip()) for name, cell in zip(header, cells, strict=True) if name in NUMERIC):
-        warnings.append("Figures stand in exponent notation: a spreadsheet re-saved the file, and digits and times may be lost.")
+    if any(in_exponent_notation(cell) for name, cell in zip(header, cells, strict=True) if name in NUMERIC):
+        warnings.append(RESAVED)
     return TableRow(where, values)
 
 
@@ -130,7 +129,7 @@ def _value(name: str, cell: str, where: str, delimiter: str = ",") -> object:
         return text
     if delimiter == ";" and _COMMA.match(text):
         text = text.replace(",", ".")
-    if not (_PLAIN.match(text) or _EXPONENT.match(text)) or len(text) > 40:
+    if not (_PLAIN.match(text) or in_exponent_notation(text)) or len(text) > 40:
         raise ImportRefused(f"{where}{name} is “{clean_text(text, 40)}”, which is no number: write it with a point and without separators.")
     return int(text) if text.lstrip("-").isdecimal() else float(text.replace(",", "."))
 

@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 
 from app.domain.text import clean_text
-from app.formats.csv_rows import cells_of, check_width, figure, numbered_lines
+from app.formats.csv_rows import RESAVED, cells_of, check_width, figure, in_exponent_notation, numbered_lines
 
 _HEADER = re.compile(r"\s*\"?Metric\"?\s*([,;\t])", re.IGNORECASE)
 _ROW_NAME = re.compile(r"(.*?)\s*\(([^()]*)\)\s*\Z", re.DOTALL)
+_INSTANT = "_timestamp"
 ROUNDED = "The CSV export has figures with two decimals; the JSON export has them in full, and names model and load."
 
 
@@ -51,7 +52,7 @@ def read_stat_tables(text: str, thousands: bool) -> StatTables:
             header = []
         elif header[1:2] in (["avg"], ["value"]):
             _add_row(values, header, cells_of(line, delimiter, number), number, thousands, delimiter, warnings)
-    return StatTables(values, tuple(warnings))
+    return StatTables(values, tuple(dict.fromkeys(warnings)))
 
 
 def _add_row(
@@ -62,9 +63,14 @@ def _add_row(
     if name in values:
         warnings.append(f"line {number}: {clean_text(cells[0], 60)} stands twice; the first row is read.")
         return
+    if any(in_exponent_notation(cell) for cell in cells[1:]):
+        warnings.append(RESAVED)
+        if name.endswith(_INSTANT):
+            # 1.76E+18 ns is right to half a month.
+            return
     row: dict[str, object] = {"unit": unit}
     for column, cell in zip(header[1:], cells[1:], strict=False):
-        if (value := figure(cell, delimiter, thousands)) is not None:
+        if (value := figure(cell, delimiter, thousands, f"line {number}: ")) is not None:
             row["avg" if column == "value" else column] = value
     values[name] = row
 

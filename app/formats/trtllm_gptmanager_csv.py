@@ -51,7 +51,7 @@ def parse(document: Document) -> list[Run]:
 def _record(header: Header, row: Row) -> Record:
     values: dict[str, object] = {}
     for name, cell in zip(header.names, row.cells, strict=True):
-        value = figure(cell, header.delimiter)
+        value = figure(cell, header.delimiter, where=row.where)
         # Counts are whole numbers, written as such.
         values[name] = int(value) if name in _COUNTS and isinstance(value, float) and value.is_integer() else value
     return Record(values, row.where)

@@ -8,6 +8,7 @@ from typing import Any
 from app.services import runs
 from app.services.context import Context
 from app.services.importing import ImportOutcome, import_files, overrides_of
+from app.services.likeness import likenesses
 
 _NO_CORRECTIONS = ("project", "name")
 
@@ -18,6 +19,9 @@ def store_files(context: Context, files: Sequence[tuple[str, bytes]], fields: Ma
     Raises InvalidRequest for a field that cannot be used, before anything is stored.
     """
     outcome = import_files(context, files, overrides_of(fields), now)
+    if outcome.created:
+        new = [run_id for run_id in outcome.run_ids if run_id not in outcome.existing_ids]
+        outcome = replace(outcome, warnings=(*outcome.warnings, *likenesses(context, new)))
     corrections = {key: value for key, value in fields.items() if key not in _NO_CORRECTIONS and value not in (None, "", [], ())}
     if not outcome.existing_ids or not corrections:
         return outcome

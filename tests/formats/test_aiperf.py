@@ -12,8 +12,10 @@ from app.domain.errors import ImportRefused
 from app.domain.run import Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
 from app.formats.aiperf_records import ALONE
+from app.formats.csv_rows import RESAVED
 from app.formats.identity import NO_MODEL
 from app.formats.stat_tables import ROUNDED
+from tests.formats.damage import files_of
 
 Reader = Callable[[str], ParsedFile]
 Json = dict[str, Any]
@@ -211,3 +213,26 @@ def test_no_number_and_nothing_completed() -> None:
 def test_other_files_of_the_tool_are_refused_with_what_to_send(value: Json) -> None:
     with pytest.raises(ImportRefused, match=r"send profile_export_aiperf\.json"):
         read_runs("x", json.dumps(value).encode())
+
+
+SEMICOLONS = "Metric;avg;min;max;p1;p99\nRequest Latency (ms);{};440,00;700,00;450,00;690,00\n\nMetric;Value\nRequest Count;20,00\n"
+
+
+@pytest.mark.parametrize(("cell", "seconds"), [("550,00", 0.55), ("1.550,25", 1.55025), ("550.25", 0.55025)])
+def test_a_table_with_semicolons_is_read_where_it_means_one_thing(cell: str, seconds: float) -> None:
+    (run,) = read_runs("x", SEMICOLONS.format(cell).encode()).runs
+    assert mean(run, "e2e_s") == pytest.approx(seconds)
+
+
+def test_and_refused_where_it_may_mean_two() -> None:
+    with pytest.raises(ImportRefused, match=r"line 2: “1\.550” may be 1550 or 1,550 in a table with semicolons: save it with commas"):
+        read_runs("x", SEMICOLONS.format("1.550").encode())
+
+
+def test_a_table_that_a_spreadsheet_saved_again_has_lost_its_times() -> None:
+    text = next(data for data in files_of("aiperf") if data.startswith(b"Metric,avg") and b",sum," not in data).decode()
+    (sound,), (saved,) = (read_runs("x", each.encode()).runs for each in (text, text.replace("1762500000000000000.00", "1.7625E+18")))
+    assert sound.started_at is not None
+    assert saved.started_at is None
+    assert RESAVED in saved.warnings
+    assert saved.metrics == sound.metrics

@@ -2,15 +2,17 @@
 
 import ctypes
 import http.client
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from app.settings import Settings
@@ -51,21 +53,32 @@ class Server:
 
     def get(self, address: str, headers: Mapping[str, str] | None = None) -> bytes:
         """The page at `address`, over one connection that is kept. Raises ServerFailed unless it is a 200."""
-        self.connection.request("GET", address, headers={"Accept": "text/html", **(headers or {})})
+        return self._answer("GET", address, None, {"Accept": "text/html", **(headers or {})})
+
+    def _answer(self, method: str, address: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+        self.connection.request(method, address, body, dict(headers))
         answer = self.connection.getresponse()
-        body = answer.read()
+        found = answer.read()
         if answer.status != 200:
-            raise ServerFailed(f"GET {address} answered {answer.status}: {body[:300].decode(errors='replace')}")
-        return body
+            raise ServerFailed(f"{method} {address} answered {answer.status}: {found[:300].decode(errors='replace')}")
+        return found
 
     def time(self, addresses: Sequence[str]) -> Timings:
         """Get each address once, one after another."""
+        return self._timed([partial(self.get, address) for address in addresses])
+
+    def time_posts(self, address: str, body: object, times: int) -> Timings:
+        """Post the same JSON a number of times, one after another."""
+        ask = partial(self._answer, "POST", address, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        return self._timed([ask] * times)
+
+    def _timed(self, requests: Sequence[Callable[[], bytes]]) -> Timings:
         taken: list[float] = []
         size = 0
         before = self.cpu_s()
-        for address in addresses:
+        for request in requests:
             start = time.perf_counter()
-            size += len(self.get(address))
+            size += len(request())
             taken.append(time.perf_counter() - start)
         return Timings(tuple(taken), self.cpu_s() - before, size)
 

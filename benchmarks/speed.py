@@ -4,8 +4,8 @@ The cost model by itself (simulations compiled where numba is installed, phaseli
 from a real `phaseline serve` on a database of its own: `/` and `/runs/{id}` with 1,000 runs stored, `/runs` with 10,000. A page's figure
 is the 95th percentile of the time from sending a request to the last byte of its answer, one request after another on one connection,
 over the addresses of all its `groups`: what a page offers (sorting, searching, filtering, other numbers) counts like the page itself.
-The processor time beside it is the server's own: where it is far below the time, something else used the machine. `ready_s` is the
-median of a few starts on a database with 1,000 runs.
+`sweep_10k_p95_s` is the same of one POST /predict that prices 10,000 points. The processor time beside it is the server's own: where it
+is far below the time, something else used the machine. `ready_s` is the median of a few starts on a database with 1,000 runs.
 """
 
 import argparse
@@ -37,6 +37,7 @@ TARGETS = {
     "home_p95_s": Target(0.050),
     "run_page_p95_s": Target(0.050),
     "runs_page_10k_p95_s": Target(0.100),
+    "sweep_10k_p95_s": Target(0.200),
     "ready_s": Target(3.0),
     "rss_bytes": Target(200e6),
 }
@@ -87,6 +88,7 @@ def measure(counts: Counts, folder: Path) -> Report:
         _pages(few, (_home(), _run_page(ids)), counts.requests, figures, groups),
         _pages(many, (_run_list(many_ids),), counts.requests, figures, groups),
     ]
+    figures["sweep_10k_p95_s"] = _sweep(few, counts.requests, groups)
     figures["ready_s"] = _ready(few, [served[0], *_starts(few, counts.starts - 1)], groups)
     figures["rss_bytes"] = max(server.rss_bytes for server in served)
     figures["runs_page_queries_1k"] = _queries(few)
@@ -171,6 +173,18 @@ def _time(server: Server, page: _Page, requests: int, groups: list[dict[str, Any
         group = {"by": {"page": name}, "n": requests, "p50_s": percentile(found.seconds, 0.5), "p95_s": percentile(found.seconds, 0.95)}
         groups.append({**group, "server_cpu_s": found.cpu_s / requests, "body_bytes": found.body_bytes // requests})
     return percentile(every, 0.95)
+
+
+def _sweep(folder: Path, requests: int, groups: list[dict[str, Any]]) -> float:
+    """The 95th percentile of a POST /predict that prices 100 prompts x 100 batches."""
+    axes = {"prompt_tokens": list(range(100, 10_100, 100)), "batch": list(range(1, 101))}
+    body = {"model": "llama-3-1-8b", "hardware": "h100-sxm5-80gb", "engine": "vllm", "sweep": axes}
+    with serving(folder) as server:
+        server.time_posts("/api/v1/predict", body, min(_WARM_UP, requests))
+        found = server.time_posts("/api/v1/predict", body, requests)
+    group = {"by": {"call": "POST /predict, 10,000 points"}, "n": requests, "p50_s": percentile(found.seconds, 0.5)}
+    groups.append({**group, "server_cpu_s": found.cpu_s / requests, "body_bytes": found.body_bytes // requests})
+    return percentile(found.seconds, 0.95)
 
 
 def _queries(folder: Path) -> int:

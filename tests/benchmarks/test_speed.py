@@ -16,7 +16,7 @@ from benchmarks.speed import main
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = {
     "predictions_per_s", "simulations_per_s", "heatmap_200x200_s", "import_domain_s", "home_p95_s", "run_page_p95_s",
-    "runs_page_10k_p95_s", "ready_s", "rss_bytes", "runs_page_queries_1k", "runs_page_queries_10k",
+    "runs_page_10k_p95_s", "sweep_10k_p95_s", "ready_s", "rss_bytes", "runs_page_queries_1k", "runs_page_queries_10k",
 }  # fmt: skip
 
 

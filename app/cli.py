@@ -189,7 +189,11 @@ def import_command(
     engine: Annotated[str | None, typer.Option(help="Engine, when the files do not say.")] = None,
     devices: Annotated[int | None, typer.Option(help="Number of devices.")] = None,
     tp: Annotated[int | None, typer.Option(help="Tensor-parallel degree.")] = None,
+    pp: Annotated[int | None, typer.Option(help="Pipeline degree.")] = None,
+    ep: Annotated[int | None, typer.Option(help="Expert-parallel degree.")] = None,
+    dp: Annotated[int | None, typer.Option(help="Data-parallel copies.")] = None,
     weight_dtype: Annotated[str | None, typer.Option(help="Number format of the weights.")] = None,
+    kv_dtype: Annotated[str | None, typer.Option(help="Number format of the KV cache.")] = None,
     project: Annotated[str | None, typer.Option(help="Project to store in.")] = None,
     label: Annotated[str | None, typer.Option(help="What to call the runs.")] = None,
     tags: Annotated[str | None, typer.Option(help="Tags, comma-separated.")] = None,
@@ -201,13 +205,13 @@ def import_command(
     if not files and not samples:
         raise InvalidRequest("files", "Name at least one result file, or --samples.")
     values = {"model": model, "hardware": hardware, "engine": engine, "devices": devices, "tp": tp, "weight_dtype": weight_dtype}
-    values |= {"project": project, "label": label, "tags": tags}
+    values |= {"pp": pp, "ep": ep, "dp": dp, "kv_dtype": kv_dtype, "project": project, "label": label, "tags": tags}
     if server is not None:
         _import_on_server(Client(server, token), _to_send(files or [], values, samples), as_json)
         return
     context = _context()
     now = datetime.now(UTC)
-    outcome = store_files(context, _contents(files or []), values, now)
+    outcome = store_files(context, _to_store(files or []), values, now)
     loaded = load_samples(context, now) if samples else None
     _report_import(context, outcome, loaded, as_json)
     if outcome.refused:
@@ -217,7 +221,7 @@ def import_command(
 def _to_send(files: Sequence[Path], values: Mapping[str, Any], samples: bool) -> list[tuple[str, bytes, dict[str, str]]]:
     """Name, bytes and fields of each file that goes to a server."""
     fields = {key: str(value) for key, value in values.items() if value is not None}
-    sending = [(name, data, fields) for name, data in _contents(files)]
+    sending = [(name, data, fields) for name, data in _to_store(files)]
     for sample in sample_files() if samples else ():
         told = {key: ",".join(value) if key == "tags" else str(value) for key, value in sample.overrides.items()}
         sending.append((sample.name, sample.data, told))
@@ -318,6 +322,12 @@ def _context(settings: Settings | None = None) -> Context:
 
 def _contents(files: Sequence[Path]) -> list[tuple[str, bytes]]:
     return [(clean_text(path.name) or "unnamed", _bytes(path)) for path in files]
+
+
+def _to_store(files: Sequence[Path]) -> list[tuple[str, bytes]]:
+    """Files under the names they are stored by: with the folders below this one, since those may hint at what was measured."""
+    told = (path.name if path.is_absolute() or ".." in path.parts else path.as_posix() for path in files)
+    return [(clean_text(name) or "unnamed", _bytes(path)) for name, path in zip(told, files, strict=True)]
 
 
 def _bytes(path: Path) -> bytes:

@@ -344,3 +344,12 @@ def test_a_fault_of_ours_is_a_sentence_too(run: Run, monkeypatch: pytest.MonkeyP
     sys.excepthook(caught.type, caught.value, caught.tb)
     shown = capsys.readouterr()
     assert shown.err == "phaseline: KeyError, a fault of ours: run the command as `python -X dev -m app …` and report it.\n"
+
+
+def test_a_file_is_stored_with_its_folders_below_here_and_never_with_those_above(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "h200").mkdir()
+    absolute = written(tmp_path / "h200", "tp2.json", served_file(2))
+    written(tmp_path / "h200", "tp4.json", served_file(1))
+    report = result(run("import", "h200/tp4.json", absolute, "--json"))
+    assert [each["file"] for each in report["runs"]] == ["h200/tp4.json", "tp2.json"]
+    assert [[hint["key"] for hint in each["suggestions"]] for each in report["runs"]] == [["hardware", "tp"], ["tp"]]

@@ -160,7 +160,10 @@ class RunQuery(Body):
 
 
 class RunPatch(Body):
-    """What a person may correct about a stored run; null clears a field, an absent key leaves it."""
+    """What a person may correct about a stored run.
+
+    Null takes back what a person said, so that the file's own word counts again; an absent key leaves things as they are.
+    """
 
     model_config = ConfigDict(
         extra="forbid", allow_inf_nan=False, json_schema_extra={"examples": [{"hardware": "h100-sxm5-80gb", "tp": 1}]}
@@ -172,6 +175,9 @@ class RunPatch(Body):
     engine: Words | None = None
     devices: Degree | None = None
     tp: Degree | None = None
+    pp: Degree | None = None
+    ep: Degree | None = None
+    dp: Degree | None = None
     weight_dtype: Words | None = None
     kv_dtype: Words | None = None
     tags: Annotated[list[Words], Field(max_length=50)] | None = None

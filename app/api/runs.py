@@ -17,7 +17,7 @@ from app.services import figures, runs
 from app.services.importing import ImportOutcome
 from app.services.problems import Problem
 from app.services.storing import store_files
-from app.services.uploading import read_upload
+from app.services.uploading import FIELDS, read_upload
 from app.store.records import RunFilters
 
 router = APIRouter(prefix="/runs", tags=["runs"])
@@ -32,10 +32,7 @@ _UPLOAD_BODY = {
                     "required": ["file"],
                     "properties": {
                         "file": {"type": "array", "items": {"type": "string", "format": "binary"}},
-                        **{
-                            name: {"type": "string"}
-                            for name in ("project", "hardware", "model", "engine", "devices", "tp", "weight_dtype", "label", "tags")
-                        },
+                        **{name: {"type": "string"} for name in FIELDS},
                     },
                 }
             },

@@ -114,6 +114,22 @@ class RunSummary(Shape):
     warnings: list[str]
 
 
+class SaidShape(Shape):
+    """Words of the identity by key: what the file says (null where that was not noted), and what a person said in its place."""
+
+    file: dict[str, str | int] | None
+    person: dict[str, str | int]
+
+
+class SuggestionShape(Shape):
+    """A hint about one key of the identity, and where its words stand; `value` is null where the words could mean several things."""
+
+    key: str
+    value: str | int | None
+    candidates: list[str | int]
+    evidence: list[str]
+
+
 class StoredRunShape(RunSummary):
     """A run summary with its number and address here."""
 
@@ -122,6 +138,8 @@ class StoredRunShape(RunSummary):
     project: str
     tags: list[str]
     notes: str
+    said: SaidShape
+    suggestions: list[SuggestionShape] | None = Field(default=None, description="Absent in lists")
 
 
 class RunList(Shape):

@@ -163,6 +163,7 @@ class Run:
     tp: int | None = None
     pp: int | None = None
     ep: int | None = None
+    dp: int | None = None
     weight_dtype: str | None = None
     kv_dtype: str | None = None
     started_at: datetime | None = None

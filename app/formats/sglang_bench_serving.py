@@ -246,6 +246,7 @@ def _identified(run: Run, record: Record) -> Run:
         tp=tp,
         pp=pp,
         ep=said_size(server, "ep_size"),
+        dp=dp,
         devices=tp * pp * copies if tp and pp and copies else None,
         weight_dtype=said_word(server, "quantization") or said_word(server, "dtype"),
         kv_dtype=said_word(server, "kv_cache_dtype"),
@@ -266,4 +267,4 @@ def _labels(record: Record) -> dict[str, str]:
     return labels
 
 
-IMPORTER = Importer(ID, "SGLang bench_serving (JSONL)", matches, parse)
+IMPORTER = Importer(ID, "SGLang bench_serving (JSONL)", matches, parse, version=2)

@@ -79,6 +79,8 @@ _IDENTITY = {
 _SIZES = {
     "tp": ("tp", "tensor_parallel_size", "tp_size"),
     "pp": ("pp", "pipeline_parallel_size", "pp_size"),
+    "ep": ("ep", "ep_size", "expert_parallel_size"),
+    "dp": ("dp", "dp_size", "data_parallel_size"),
     "devices": ("devices", "num_gpus", "n_gpus", "gpu_count"),
 }
 _UNSAID = frozenset({"auto", "none", "null", "default", ""})
@@ -155,6 +157,8 @@ def serving_run(record: Record, format_id: str, evidence: Evidence | None = None
         kv_dtype=who.words["kv_dtype"],
         tp=who.sizes["tp"],
         pp=who.sizes["pp"],
+        ep=who.sizes["ep"],
+        dp=who.sizes["dp"],
         devices=who.sizes["devices"],
     )
     return _measured(run, record, load, who.warnings, evidence or Evidence())
@@ -322,4 +326,4 @@ def _labels(record: Record) -> dict[str, str]:
     return labels
 
 
-IMPORTER = Importer(ID, "vLLM bench serve (JSON)", matches, parse)
+IMPORTER = Importer(ID, "vLLM bench serve (JSON)", matches, parse, version=2)

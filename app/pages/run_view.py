@@ -10,6 +10,7 @@ from app.domain.metrics import METRICS, Metric
 from app.domain.observed import measured_times, observed_first_token, observed_step
 from app.domain.quantity import NOT_KNOWN, bytes_, count, factor, moment, number, percent, seconds, tokens_rate
 from app.domain.run import Distribution, Rate, RequestCounts, RequestSamples, Run
+from app.pages.identity_view import identity_rows
 from app.pages.prediction_view import Row, phase_rows
 from app.services import figures
 from app.services.predicting import Answer, Question
@@ -68,6 +69,7 @@ def run_page_values(view: RunView, samples: RequestSamples | None) -> dict[str, 
         "flags": flags,
         "stats": SHOWN_STATS,
         "workload": _workload(run),
+        "identity": identity_rows(view),
         "file": _file(view),
         "predict_link": _predict_link(view),
         "roofline_points": roofline.of_kind("measured", "bounded", "predicted") if roofline else (),
@@ -277,8 +279,6 @@ def _workload(run: Run) -> list[tuple[str, str]]:
         ("Tokens counted by", run.token_count_source or ""),
         ("Requests", _outcomes(requests)),
         ("Duration", "" if run.duration_s is None else seconds(run.duration_s)),
-        ("Tensor parallel", "" if run.tp is None else str(run.tp)),
-        ("KV cache", run.kv_dtype or ""),
     ]
     return [(title, text) for title, text in rows if text]
 

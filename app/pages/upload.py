@@ -10,12 +10,14 @@ from fastapi.responses import RedirectResponse, Response
 from app.domain.dtypes import FORMATS
 from app.domain.errors import InvalidRequest, PhaselineError
 from app.formats import IMPORTERS
+from app.pages.identity_view import file_offers
 from app.pages.rendering import page_context, render, wants_fragment
 from app.services import runs
 from app.services.context import Context
 from app.services.importing import ImportOutcome
 from app.services.problems import problem_of
 from app.services.profiles import read_book
+from app.services.runs import RunView
 from app.services.sample_runs import load_samples
 from app.services.storing import store_files
 from app.services.uploading import read_upload
@@ -65,7 +67,16 @@ def _outcome(request: Request, context: Context, outcome: ImportOutcome, typed: 
     """What became of each file. What was typed stays in its fields as long as nothing was stored with it."""
     views = runs.views(context, outcome.run_ids) if outcome.run_ids else []
     status = 200 if views else 413 if any(item.too_large for item in outcome.refused) else 422
-    return _form(request, context, {"outcome": outcome, "views": views, "typed": {} if views else typed}, status)
+    offered = [file_offers(group) for group in _by_file(views)]
+    values = {"outcome": outcome, "views": views, "offered": [each for each in offered if each.rows], "typed": {} if views else typed}
+    return _form(request, context, values, status)
+
+
+def _by_file(views: list[RunView]) -> list[list[RunView]]:
+    files: dict[int, list[RunView]] = {}
+    for view in views:
+        files.setdefault(view.stored.upload.id, []).append(view)
+    return list(files.values())
 
 
 def _form(request: Request, context: Context, values: dict[str, Any], status: int = 200) -> Response:
@@ -74,12 +85,14 @@ def _form(request: Request, context: Context, values: dict[str, Any], status: in
         "problem": "",
         "outcome": None,
         "views": [],
+        "offered": [],
         "typed": {},
         "errors": {},
         "formats": [importer.title for importer in IMPORTERS],
         "models": [(entry.slug, entry.name) for _, entry in book.all_models()],
         "devices": [(item.slug, item.name) for _, item in book.all_hardware()],
         "weight_dtypes": [key for key, item in FORMATS.items() if item.weights],
+        "kv_dtypes": [key for key, item in FORMATS.items() if item.kv],
         "limit_mib": context.settings.max_upload_bytes / 2**20,
         "base_url": str(request.base_url).rstrip("/"),
         **values,

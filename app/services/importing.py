@@ -7,37 +7,29 @@ from io import BytesIO
 from typing import Any
 
 from app.domain.checks import as_shown
-from app.domain.dtypes import number_format
 from app.domain.errors import ImportRefused, InvalidRequest
+from app.domain.identity import Words, together, with_words, words_of
 from app.domain.observed import measured_times
 from app.domain.run import Run
 from app.domain.text import clean_text
 from app.formats import archive_kind, read_runs
 from app.services.assessment import assess
 from app.services.context import Context
+from app.services.identity import said
 from app.services.profiles import ProfileBook, read_book
 from app.store import uploads
 from app.store.records import DEFAULT_PROJECT, NewRun, NewUpload
 
-_WHOLE_NUMBERS = ("devices", "tp")
-_WORDS = ("model", "hardware", "engine", "weight_dtype", "kv_dtype")
 _MAX_TAGS = 50
 MOST_RUNS = 2_000
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the person who uploads knows better than the file. None leaves the file's own word."""
+    """What the person who uploads knows better than the file: `said` holds the words that stand in place of the file's."""
 
     project: str = DEFAULT_PROJECT
-    model: str | None = None
-    hardware: str | None = None
-    engine: str | None = None
-    weight_dtype: str | None = None
-    kv_dtype: str | None = None
-    devices: int | None = None
-    tp: int | None = None
-    label: str | None = None
+    said: Words = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     notes: str = ""
 
@@ -65,32 +57,12 @@ class ImportOutcome:
 
 def overrides_of(values: Mapping[str, Any]) -> Overrides:
     """Overrides from form fields or keys, cleaned. Raises InvalidRequest naming the field that cannot be used."""
-    found: dict[str, Any] = {key: clean_text(str(values[key])) for key in _WORDS if values.get(key)}
-    for key in ("weight_dtype", "kv_dtype"):
-        if key in found:
-            found[key] = number_format(found[key], key).key
-    for key in _WHOLE_NUMBERS:
-        if values.get(key) not in (None, ""):
-            found[key] = whole_number(values[key], key)
-    if values.get("label"):
-        found["label"] = clean_text(str(values["label"]))
-    if values.get("project"):
-        found["project"] = clean_text(str(values["project"])) or DEFAULT_PROJECT
-    if values.get("notes"):
-        found["notes"] = str(values["notes"])
-    found["tags"] = tags_of(values.get("tags"))
-    return Overrides(**found)
-
-
-def whole_number(value: Any, key: str) -> int:
-    """A count of devices, 1 to 4096. Raises InvalidRequest."""
-    try:
-        number = int(str(value))
-    except ValueError:
-        number = 0
-    if not 1 <= number <= 4096:
-        raise InvalidRequest(key, f"“{key}” must be a whole number from 1 to 4096.")
-    return number
+    return Overrides(
+        project=clean_text(str(values.get("project") or "")) or DEFAULT_PROJECT,
+        said={key: word for key, word in said(values).items() if word is not None},
+        tags=tags_of(values.get("tags")),
+        notes=str(values.get("notes") or ""),
+    )
 
 
 def tags_of(value: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -121,7 +93,7 @@ def import_file(context: Context, name: str, data: bytes, overrides: Overrides, 
         reason = f"The file holds {len(parsed.runs):,} operating points, more than the {MOST_RUNS:,} that one file may bring: split it."
         return ImportOutcome(refused=(Refusal(name, reason),))
     book = read_book(context)
-    new_runs = [new_run(book, apply(run, overrides), overrides) for run in parsed.runs]
+    new_runs = [new_run(book, run, overrides) for run in parsed.runs]
     saved = uploads.store(context.database, NewUpload(name, parsed.format, now, overrides.project), BytesIO(data), new_runs)
     if saved.is_new:
         return ImportOutcome(run_ids=saved.run_ids, warnings=tuple(parsed.warnings), created=True)
@@ -142,23 +114,26 @@ def import_files(context: Context, files: Sequence[tuple[str, bytes]], overrides
     )
 
 
-def apply(run: Run, overrides: Overrides) -> Run:
-    """The run with what its uploader said in place of the file's words."""
-    keys = (*_WORDS, *_WHOLE_NUMBERS, "label")
-    return replace(run, **{key: value for key in keys if (value := getattr(overrides, key)) is not None})
-
-
 def new_run(book: ProfileBook, run: Run, overrides: Overrides) -> NewRun:
-    """The run with what follows from its figures, matched to the catalog and assessed, ready to be stored."""
-    run = as_shown(run)
+    """A run as its file gives it, under the words that count, with what follows from its figures, matched to the catalog and assessed."""
+    by_file = words_of(run)
+    return replace(
+        derived(book, as_shown(with_words(run, together(by_file, overrides.said)))),
+        said_by_file=by_file,
+        said_by_person=overrides.said,
+        tags=overrides.tags,
+        notes=overrides.notes,
+    )
+
+
+def derived(book: ProfileBook, run: Run) -> NewRun:
+    """What is stored beside a run because it follows from its words: the catalog's entries, the shares of the limits, the split."""
     model, hardware = book.find_model(run.model), book.find_hardware(run.hardware)
     assessment = assess(run, model.architecture if model else None, hardware, book.find_engine(run.engine))
     return NewRun(
         run=run,
         model_slug=model.slug if model else None,
         hardware_slug=hardware.slug if hardware else None,
-        tags=overrides.tags,
-        notes=overrides.notes,
         mbu=assessment.mbu,
         mfu=assessment.mfu,
         prefill_share=measured_times(run).prefill_share,

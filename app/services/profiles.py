@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Literal
 
 from app.catalog import Catalog, ModelEntry, normalise_device_name, normalise_model_name
@@ -11,6 +12,7 @@ from app.domain.architecture import from_config
 from app.domain.engine import EngineProfile
 from app.domain.errors import InvalidRequest, NotFound, UnknownName
 from app.domain.hardware import HardwareProfile
+from app.domain.suggestion import Lexicon, lexicon
 from app.domain.text import clean_text
 from app.services.context import Context
 from app.services.profile_json import hardware_from, slug_of
@@ -26,6 +28,17 @@ class ProfileBook:
     catalog: Catalog
     own_hardware: Mapping[str, HardwareProfile]
     own_models: Mapping[str, ModelEntry]
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """Every spelling of a device, model or engine, for finding them among other words."""
+        names = self.catalog.names
+        devices, models = dict(names["hardware"].keys()), dict(names["model"].keys())
+        devices |= {
+            normalise_device_name(name): slug for slug, item in self.own_hardware.items() for name in (slug, item.name, *item.aliases)
+        }
+        models |= {normalise_model_name(name): slug for slug, item in self.own_models.items() for name in (slug, item.name, *item.aliases)}
+        return lexicon(devices, models, names["engine"].keys())
 
     def hardware(self, words: str) -> HardwareProfile:
         """The device of this slug, name or alias. Raises UnknownName with near names."""

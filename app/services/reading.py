@@ -8,6 +8,7 @@ from app.domain.errors import ImportRefused
 from app.formats import read_runs
 from app.services.assessment import assess
 from app.services.profiles import ProfileBook
+from app.services.suggesting import hints, hints_json
 from app.services.summary import run_summary
 
 
@@ -25,5 +26,5 @@ def read_files(book: ProfileBook, files: Sequence[tuple[str, bytes]]) -> dict[st
         for run in map(as_shown, parsed.runs):
             model = book.find_model(run.model)
             assessment = assess(run, model.architecture if model else None, book.find_hardware(run.hardware), book.find_engine(run.engine))
-            found.append({**run_summary(run, assessment), "file": name})
+            found.append({**run_summary(run, assessment), "file": name, "suggestions": hints_json(hints(book, run, name))})
     return {"runs": found, "refused": refused}

@@ -1,30 +1,31 @@
 """Stored runs as use cases: look at one with everything known about it, list, correct, delete."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any, cast
 
 from app.catalog import ModelEntry
 from app.domain.comparison import Side
-from app.domain.dtypes import number_format
 from app.domain.engine import EngineProfile
 from app.domain.errors import NotFound
 from app.domain.hardware import HardwareProfile
-from app.domain.observed import measured_times
+from app.domain.identity import SAID, Word, corrected, together, with_words, words_of
 from app.domain.run import RequestSamples
-from app.domain.text import clean_text
+from app.domain.suggestion import Suggestion
 from app.services.assessment import Assessment, assess
 from app.services.context import Context
-from app.services.importing import tags_of, whole_number
+from app.services.identity import said
+from app.services.importing import derived, tags_of
 from app.services.profiles import ProfileBook, read_book
+from app.services.suggesting import hints, hints_json
 from app.services.summary import run_summary
 from app.store import requests as request_rows
 from app.store import run_list, runs, uploads
 from app.store.records import RequestPage, RunChanges, RunFilters, RunListItem, RunPage, StoredRun
 
-_TEXT_FIELDS = ("label", "model", "hardware", "engine", "weight_dtype", "kv_dtype")
-_COUNT_FIELDS = ("devices", "tp")
 # Words of a file that say when it was written, and set nothing.
 _NOT_SETTINGS = frozenset({"date", "date_timezone"})
 _NOTES_LIMIT = 20_000
@@ -39,6 +40,7 @@ class RunView:
     hardware: HardwareProfile | None
     engine: EngineProfile | None
     assessment: Assessment
+    book: ProfileBook
 
     @property
     def id(self) -> int:
@@ -47,8 +49,8 @@ class RunView:
 
     @property
     def title(self) -> str:
-        """What the run is called: its label, else the file it came from."""
-        return self.stored.run.label or self.stored.upload.name
+        """What the run is called: its label, else the file it came from, without folders."""
+        return self.stored.run.label or PurePosixPath(self.stored.upload.name).name or self.stored.upload.name
 
     @property
     def model_name(self) -> str | None:
@@ -60,8 +62,14 @@ class RunView:
         """The catalog's name of the device, else the file's own words."""
         return self.hardware.name if self.hardware else self.stored.run.hardware
 
-    def summary(self) -> dict[str, Any]:
+    @cached_property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """What file name, folders and labels hint at; nothing rests on it before a person accepts it."""
+        return hints(self.book, self.stored.run, self.stored.upload.name)
+
+    def summary(self, with_suggestions: bool = True) -> dict[str, Any]:
         """The run summary of the contract with number, address, project, tags and notes."""
+        suggested = {"suggestions": hints_json(self.suggestions)} if with_suggestions else {}
         return {
             "id": self.id,
             "url": f"/runs/{self.id}",
@@ -71,6 +79,11 @@ class RunView:
             "project": self.stored.project,
             "tags": list(self.stored.tags),
             "notes": self.stored.notes,
+            "said": {
+                "file": None if self.stored.said_by_file is None else dict(self.stored.said_by_file),
+                "person": dict(self.stored.said_by_person),
+            },
+            **suggested,
             "file": self.stored.upload.name,
         }
 
@@ -84,6 +97,9 @@ class RunView:
             "engine": run.engine,
             "engine_version": run.engine_version,
             "tp": run.tp,
+            "pp": run.pp,
+            "ep": run.ep,
+            "dp": run.dp,
             "weight_dtype": run.weight_dtype,
             "kv_dtype": run.kv_dtype,
             "format": run.format,
@@ -111,7 +127,7 @@ def views(context: Context, run_ids: Sequence[int]) -> list[RunView]:
         found = {stored.id: stored for stored in runs.get_many(session, tuple(run_ids))}
     for run_id in run_ids:
         if run_id not in found:
-            raise NotFound(f"There is no run {run_id}: it was deleted, or the number is wrong.")
+            raise _not_there(run_id)
     return [_view(book, found[run_id]) for run_id in run_ids]
 
 
@@ -121,7 +137,7 @@ def _view(book: ProfileBook, stored: StoredRun) -> RunView:
     hardware = book.find_hardware(stored.hardware_slug) or book.find_hardware(stored.run.hardware)
     engine = book.find_engine(stored.run.engine)
     assessment = assess(stored.run, model.architecture if model else None, hardware, engine)
-    return RunView(stored, model, hardware, engine, assessment)
+    return RunView(stored, model, hardware, engine, assessment, book)
 
 
 def page(context: Context, filters: RunFilters, sort: str, cursor: str | None, limit: int) -> RunPage:
@@ -131,8 +147,8 @@ def page(context: Context, filters: RunFilters, sort: str, cursor: str | None, l
 
 
 def summaries(context: Context, items: Sequence[RunListItem]) -> list[dict[str, Any]]:
-    """Full summaries for the rows of a page."""
-    return [found.summary() for found in views(context, [item.id for item in items])] if items else []
+    """Full summaries for the rows of a page, without suggestions."""
+    return [found.summary(with_suggestions=False) for found in views(context, [item.id for item in items])] if items else []
 
 
 def samples(context: Context, run_id: int) -> RequestSamples | None:
@@ -159,36 +175,64 @@ def original(context: Context, run_id: int) -> tuple[str, bytes]:
 
 
 def correct(context: Context, run_id: int, values: Mapping[str, Any], now: datetime) -> RunView:
-    """Change what `values` names (label, model, hardware, engine, devices, tp, dtypes, tags, notes) and derive the rest anew.
+    """Change what `values` names and derive the rest anew: the words of the identity (model, hardware, engine, devices, tp, formats …),
+    label, tags, notes. An empty word takes back what a person said, so that the file's counts again.
 
     Raises NotFound for an unknown run and InvalidRequest for a value that cannot be used.
     """
-    changes = _changes(values)
-    before = view(context, run_id)
+    return correct_all(context, (run_id,), values, now)[0]
+
+
+def correct_all(context: Context, run_ids: Sequence[int], values: Mapping[str, Any], now: datetime) -> list[RunView]:
+    """The same for several runs, all of them or none."""
+    words = said(values)
+    beside = _beside(values)
     book = read_book(context)
-    run = replace(before.stored.run, **{key: changes[key] for key in (*_TEXT_FIELDS, *_COUNT_FIELDS) if key in changes})
-    model = book.find_model(run.model) if "model" in changes else before.model
-    hardware = book.find_hardware(run.hardware) if "hardware" in changes else before.hardware
-    assessment = assess(run, model.architecture if model else None, hardware, book.find_engine(run.engine))
-    changes["model_slug"] = model.slug if model else None
-    changes["hardware_slug"] = hardware.slug if hardware else None
-    changes["mbu"], changes["mfu"], changes["prefill_share"] = assessment.mbu, assessment.mfu, measured_times(run).prefill_share
     with context.database.write() as session:
-        updated = runs.update(session, run_id, cast(RunChanges, changes), now)
-    if updated is None:
-        raise NotFound(f"There is no run {run_id}: it was deleted meanwhile.")
-    return _view(book, updated)
+        stored = {found.id: found for found in runs.locked(session, run_ids)}
+        updated = []
+        for run_id in run_ids:
+            if run_id not in stored:
+                raise _not_there(run_id)
+            changes = cast(RunChanges, {**_word_changes(book, stored[run_id], words), **beside})
+            updated.append(runs.update(session, run_id, changes, now))
+    return [_view(book, each) for each in updated if each is not None]
 
 
-def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
+def accept_for_file(context: Context, run_id: int, values: Mapping[str, Any], now: datetime) -> list[RunView]:
+    """Say `values` about each run of this run's file for which they are suggested. Raises as `correct` does."""
+    upload_id = view(context, run_id).stored.upload.id
+    with context.database.read() as session:
+        ids = uploads.run_ids(session, upload_id)
+    suggested = {each.id for each in views(context, ids) if any(_suggests(each, key, value) for key, value in values.items())}
+    return correct_all(context, sorted(suggested | {run_id}), values, now)
+
+
+def _suggests(found: RunView, key: str, value: Any) -> bool:
+    return any(each.key == key and str(value) in map(str, each.candidates) for each in found.suggestions)
+
+
+def _not_there(run_id: int) -> NotFound:
+    return NotFound(f"There is no run {run_id}: it was deleted, or the number is wrong.")
+
+
+def _word_changes(book: ProfileBook, stored: StoredRun, words: Mapping[str, Word | None]) -> dict[str, Any]:
+    """The columns of a run after a person says more; the same as if the file had come with all they say."""
+    # Where it was not noted what the file says, all that no person is known to have said counts as its word.
+    by_file = stored.said_by_file
+    if by_file is None:
+        by_file = {key: word for key, word in words_of(stored.run).items() if key not in stored.said_by_person}
+    by_person = corrected(stored.said_by_person, words)
+    found = derived(book, with_words(stored.run, together(by_file, by_person)))
+    return {
+        **{key: getattr(found.run, key) for key in SAID},
+        "said_by_person": by_person,
+        **{key: getattr(found, key) for key in ("model_slug", "hardware_slug", "mbu", "mfu", "prefill_share")},
+    }
+
+
+def _beside(values: Mapping[str, Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    for key in _TEXT_FIELDS:
-        if key in values:
-            text = clean_text(str(values[key] or ""))
-            changes[key] = (number_format(text, key).key if key.endswith("dtype") else text) if text else None
-    for key in _COUNT_FIELDS:
-        if key in values:
-            changes[key] = None if values[key] in (None, "") else whole_number(values[key], key)
     if "tags" in values:
         changes["tags"] = tags_of(values["tags"])
     if "notes" in values:

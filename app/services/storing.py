@@ -25,7 +25,6 @@ def store_files(context: Context, files: Sequence[tuple[str, bytes]], fields: Ma
     corrections = {key: value for key, value in fields.items() if key not in _NO_CORRECTIONS and value not in (None, "", [], ())}
     if not outcome.existing_ids or not corrections:
         return outcome
-    for run_id in outcome.existing_ids:
-        runs.correct(context, run_id, corrections, now)
+    runs.correct_all(context, outcome.existing_ids, corrections, now)
     told = f"The fields given were applied to the runs that exist: {', '.join(sorted(corrections))}."
     return replace(outcome, warnings=(*outcome.warnings, told))

@@ -10,7 +10,7 @@ from app.domain.run import STATS, Distribution, Flag, MetricValue, Run
 from app.services.assessment import Assessment
 
 _ALWAYS_SHOWN = ("ttft_s", "tpot_s", "itl_s", "chunk_gap_s", "e2e_s", "prefill_s", "queue_s")
-_WHERE_KNOWN = ("pp", "ep", "kv_dtype", "load_mode", "measured_at", "token_count_source")
+_WHERE_KNOWN = ("pp", "ep", "dp", "kv_dtype", "load_mode", "measured_at", "token_count_source")
 
 
 def run_summary(run: Run, assessment: Assessment | None = None) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from app.domain.errors import InvalidRequest, TooLarge
+from app.domain.identity import SAID
 
-FIELDS = ("project", "hardware", "model", "engine", "devices", "tp", "weight_dtype", "kv_dtype", "label", "tags", "notes")
+FIELDS = ("project", *SAID, "tags", "notes")
 _MAX_FILES = 100
 _MAX_FIELDS = 200
 # All files of one form together, in units of the limit of one: they are held in memory until they are read.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypedDict
 
+from app.domain.identity import Words
 from app.domain.run import Flag, Run
 
 DEFAULT_PROJECT = "default"
@@ -15,7 +16,8 @@ class NewRun:
     """A run about to be stored, with what the person and the catalog add to it.
 
     `mbu` is the share of the decode floor, `mfu` the share of the prefill peak, `prefill_share` the prefill part of a whole request
-    (all fractions); None where model or hardware is unknown.
+    (all fractions); None where model or hardware is unknown. `run` carries the words that count; what the file said and what a person
+    said in its place stand beside it.
     """
 
     run: Run
@@ -26,6 +28,8 @@ class NewRun:
     mbu: float | None = None
     mfu: float | None = None
     prefill_share: float | None = None
+    said_by_file: Words | None = None
+    said_by_person: Words = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,10 @@ class Upload:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A stored run with everything known about it but its samples, which `requests` reads apart."""
+    """A stored run with everything known about it but its samples, which `requests` reads apart.
+
+    `said_by_file` is None where it was not noted when the run was stored; `gone_since` as in the table.
+    """
 
     id: int
     run: Run
@@ -68,6 +75,9 @@ class StoredRun:
     mfu: float | None
     prefill_share: float | None
     has_samples: bool
+    said_by_file: Words | None
+    said_by_person: Words
+    gone_since: int | None
     happened_at: datetime
     created_at: datetime
     updated_at: datetime
@@ -98,8 +108,10 @@ class RunChanges(TypedDict, total=False):
     tp: int | None
     pp: int | None
     ep: int | None
+    dp: int | None
     weight_dtype: str | None
     kv_dtype: str | None
+    said_by_person: Words
     flags: tuple[Flag, ...]
     warnings: tuple[str, ...]
     mbu: float | None

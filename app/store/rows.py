@@ -29,7 +29,7 @@ from app.store.tables import RunRow
 from app.store.types import MAX_INT64, finite, storable_name, storable_text
 
 _RUN_TEXTS = ("format", "engine", "engine_version", "model", "hardware", "weight_dtype", "kv_dtype", "load_mode", "measured_at")
-_RUN_INTEGERS = ("devices", "tp", "pp", "ep")
+_RUN_INTEGERS = ("devices", "tp", "pp", "ep", "dp")
 _WORKLOAD_FLOATS = ("prompt_tokens_mean", "output_tokens_mean", "request_rate_per_s")
 _WORKLOAD_INTEGERS = ("prompt_tokens_total", "output_tokens_total", "concurrency")
 _COUNTS = ("sent", "completed", "failed")
@@ -98,6 +98,8 @@ def to_rows(new: NewRun, upload: NewUpload, seq_in_file: int) -> RunRows:
         "updated_at": upload.received_at,
         "flags": flags_to_json(run.flags),
         "labels": dict(run.labels),
+        "said_by_file": None if new.said_by_file is None else dict(new.said_by_file),
+        "said_by_person": dict(new.said_by_person),
         "search": search_text(
             columns | {"label": run.label, "model_slug": new.model_slug, "hardware_slug": new.hardware_slug}, tags, upload.name
         ),
@@ -119,6 +121,7 @@ def from_row(row: RunRow, metrics: Sequence[MetricRow]) -> Run:
         tp=row.tp,
         pp=row.pp,
         ep=row.ep,
+        dp=row.dp,
         weight_dtype=row.weight_dtype,
         kv_dtype=row.kv_dtype,
         started_at=row.started_at,

@@ -8,6 +8,7 @@ from sqlalchemy import delete as delete_from
 from sqlalchemy import insert, select
 from sqlmodel import Session, col
 
+from app.domain.identity import words_from
 from app.store.records import RunChanges, StoredRun, Upload
 from app.store.rows import MetricRow, clean_tags, flags_to_json, from_row, search_text
 from app.store.tables import MetricValueRow, RequestSamplesRow, RunRow, RunTagRow, UploadRow
@@ -45,6 +46,14 @@ def tags_of(session: Session, run_ids: Sequence[int]) -> dict[int, tuple[str, ..
     for run_id, tag in session.execute(statement):
         found.setdefault(run_id, []).append(tag)
     return {run_id: tuple(sorted(tags)) for run_id, tags in found.items()}
+
+
+def locked(session: Session, run_ids: Sequence[int]) -> tuple[StoredRun, ...]:
+    """As `get_many`, with the rows held to the end of the session's transaction: what follows from them is true when it is written."""
+    wanted = sorted({run_id for run_id in run_ids if is_id(run_id)})
+    statement = select(col(RunRow.id)).where(col(RunRow.id).in_(wanted)).order_by(col(RunRow.id)).with_for_update()
+    session.execute(statement)
+    return get_many(session, run_ids)
 
 
 def update(session: Session, run_id: int, changes: RunChanges, now: datetime) -> StoredRun | None:
@@ -133,6 +142,9 @@ def _stored(row: RunRow, upload: UploadRow, metrics: Sequence[MetricRow], tags: 
         mfu=row.mfu,
         prefill_share=row.prefill_share,
         has_samples=has_samples,
+        said_by_file=None if row.said_by_file is None else words_from(row.said_by_file),
+        said_by_person=words_from(row.said_by_person or {}),
+        gone_since=row.gone_since,
         happened_at=row.happened_at,
         created_at=row.created_at,
         updated_at=row.updated_at,

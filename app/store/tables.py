@@ -66,7 +66,10 @@ class EngineProfileRow(ProfileTable, table=True):
 
 
 class UploadRow(Table, table=True):
-    """One file as it came, named by its content within a project. Its bytes are in `upload_chunk`."""
+    """One file as it came, named by its content within a project. Its bytes are in `upload_chunk`.
+
+    `deleted_runs` remembers which of its runs a person deleted, so that reading it again does not bring them back.
+    """
 
     __tablename__ = "upload"
     # The same bytes twice in a project are one upload, whoever is faster.
@@ -80,6 +83,7 @@ class UploadRow(Table, table=True):
     format: str = Field(sa_type=Name)
     chunk_count: int
     received_at: datetime
+    deleted_runs: list[Any] | None = Field(default=None, sa_type=FiniteJson)
 
 
 class UploadChunkRow(Table, table=True):
@@ -96,6 +100,9 @@ class RunRow(Table, table=True):
     """One operating point: the scalars of a Run, and the columns that lists sort by (`ttft_p50_s` … `prefill_share`).
 
     `happened_at` is when it was measured, or received where the file does not say; `search` is the folded text that a search looks into.
+    The columns of the identity (`model` … `kv_dtype`, `label`) hold the words that count; `said_by_file` is what the file says and
+    `said_by_person` what a person said in its place, each by key. `said_by_file` is NULL where nobody noted it: in a run that was stored
+    before the two were kept apart. `gone_since` is the importer's version that no longer finds this run in its file.
     """
 
     __tablename__ = "run"
@@ -128,6 +135,7 @@ class RunRow(Table, table=True):
     tp: int | None = Field(default=None, sa_type=BigInteger)
     pp: int | None = Field(default=None, sa_type=BigInteger)
     ep: int | None = Field(default=None, sa_type=BigInteger)
+    dp: int | None = Field(default=None, sa_type=BigInteger)
     weight_dtype: str | None = Field(default=None, sa_type=CleanText)
     kv_dtype: str | None = Field(default=None, sa_type=CleanText)
     started_at: datetime | None = None
@@ -160,6 +168,9 @@ class RunRow(Table, table=True):
     mbu: float | None = Field(default=None, sa_type=FiniteDouble)
     mfu: float | None = Field(default=None, sa_type=FiniteDouble)
     prefill_share: float | None = Field(default=None, sa_type=FiniteDouble)
+    said_by_file: dict[str, Any] | None = Field(default=None, sa_type=FiniteJson)
+    said_by_person: dict[str, Any] | None = Field(default=None, sa_type=FiniteJson)
+    gone_since: int | None = Field(default=None, sa_type=BigInteger)
     search: str = Field(default="", sa_type=CleanText)
     happened_at: datetime
     created_at: datetime
@@ -175,6 +186,19 @@ class RunTagRow(Table, table=True):
     run_id: int = Field(primary_key=True, sa_type=BigInteger, foreign_key="run.id", ondelete="CASCADE")
     tag: str = Field(primary_key=True, sa_type=Name, index=True)
     project: str = Field(sa_type=Name)
+
+
+class RunReadingRow(Table, table=True):
+    """That a run was read again from its file: when, by which versions of the importer, and what changed."""
+
+    __tablename__ = "run_reading"
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=ROW_ID)
+    run_id: int = Field(sa_type=BigInteger, foreign_key="run.id", ondelete="CASCADE", index=True)
+    read_at: datetime
+    from_version: int = Field(sa_type=BigInteger)
+    to_version: int = Field(sa_type=BigInteger)
+    changes: list[Any] = Field(default_factory=list, sa_type=FiniteJson)
 
 
 class MetricValueRow(Table, table=True):

@@ -92,8 +92,13 @@ def find(session: Session, project: str, sha256: str) -> SavedUpload | None:
     if row is None:
         return None
     upload = Upload(*row)
-    ids = select(col(RunRow.id)).where(col(RunRow.upload_id) == upload.id).order_by(col(RunRow.seq_in_file))
-    return SavedUpload(upload, tuple(int(run_id) for run_id in session.execute(ids).scalars() if run_id), is_new=False)
+    return SavedUpload(upload, run_ids(session, upload.id), is_new=False)
+
+
+def run_ids(session: Session, upload_id: int) -> tuple[int, ...]:
+    """The ids of the runs of a file, in the order of the file."""
+    ids = select(col(RunRow.id)).where(col(RunRow.upload_id) == upload_id).order_by(col(RunRow.seq_in_file))
+    return tuple(int(run_id) for run_id in session.execute(ids).scalars() if run_id)
 
 
 def get(session: Session, upload_id: int) -> Upload | None:

@@ -68,7 +68,7 @@ def test_a_patch_changes_what_it_names(api: TestClient, changes: dict[str, Any],
     changed = ok(api.patch(f"{RUNS}/{run['id']}", json=changes))
     assert {key: changed[key] for key in expected} == expected
     assert ok(api.get(f"{RUNS}/{run['id']}")) == changed
-    derived = {"efficiency", "warnings", "flags"}
+    derived = {"efficiency", "warnings", "flags", "said", "suggestions"}
     assert {key for key in run if run[key] != changed.get(key) and key not in derived} <= set(expected)
 
 

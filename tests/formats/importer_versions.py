@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from app.domain.checks import as_shown
 from app.domain.errors import ImportRefused
 from app.domain.run import Run
 from app.formats import IMPORTERS, current_versions, read_runs
@@ -46,13 +47,14 @@ def output(name: str, data: bytes) -> str:
         runs = read_runs(name, data).runs
     except ImportRefused:
         return REFUSED
-    return _hash(json.dumps([plain(run) for run in runs], sort_keys=True).encode())
+    return _hash(json.dumps([plain(as_shown(run)) for run in runs], sort_keys=True).encode())
 
 
 def plain(value: Any) -> Any:
-    """A run as plain data: figures rounded, samples and all; the importer's version left out."""
+    """A run as plain data, samples and all: figures rounded, what is not known and the importer's version left out."""
     if isinstance(value, Run) or (is_dataclass(value) and not isinstance(value, type)):
-        return {item.name: plain(getattr(value, item.name)) for item in fields(value) if item.name not in _NOT_READ}
+        known = ((item.name, getattr(value, item.name)) for item in fields(value) if item.name not in _NOT_READ)
+        return {name: plain(item) for name, item in known if item is not None}
     if isinstance(value, np.ndarray):
         return [plain(item) for item in value.tolist()]
     if isinstance(value, Mapping):

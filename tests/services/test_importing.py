@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.errors import InvalidRequest
 from app.services.context import Context
-from app.services.importing import Overrides, import_files, overrides_of, tags_of, whole_number
+from app.services.importing import Overrides, import_files, overrides_of, tags_of
 from app.services.runs import view
 from app.services.storing import store_files
 from app.settings import Settings
@@ -23,17 +23,6 @@ def test_tags_are_clean_and_each_once(value: str | list[str] | None, tags: tuple
     assert tags_of(value) == tags
 
 
-@pytest.mark.parametrize(("value", "number"), [(1, 1), ("1", 1), (" 4096 ", 4096), ("08", 8)])
-def test_a_count_of_devices(value: object, number: int) -> None:
-    assert whole_number(value, "tp") == number
-
-
-@pytest.mark.parametrize("value", [0, -1, 4097, "", "x", "1.0", "1e3", "²", "9" * 5000, None, [], 1.5])
-def test_what_is_no_count_is_named(value: object) -> None:
-    with pytest.raises(InvalidRequest, match="“tp” must be a whole number from 1 to 4096"):
-        whole_number(value, "tp")
-
-
 def test_nothing_said_changes_nothing() -> None:
     assert overrides_of({}) == overrides_of({"model": "", "tp": "", "tags": None, "project": None}) == Overrides()
 
@@ -44,7 +33,17 @@ def test_everything_said_is_cleaned() -> None:
             "devices": "8",
         "tp": 4, "label": "l\nm", "tags": "x,y", "notes": "one\ntwo", "unknown": "ignored",
     })  # fmt: skip
-    assert said == Overrides("team", "a b", "h", "e", "q4_k_m", "fp8", 8, 4, "l m", ("x", "y"), "one\ntwo")
+    words = {
+        "model": "a b",
+        "hardware": "h",
+        "engine": "e",
+        "weight_dtype": "q4_k_m",
+        "kv_dtype": "fp8",
+        "devices": 8,
+        "tp": 4,
+        "label": "l m",
+    }
+    assert said == Overrides("team", words, ("x", "y"), "one\ntwo")
 
 
 def test_each_file_is_an_outcome_of_its_own(context: Context) -> None:

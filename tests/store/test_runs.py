@@ -89,7 +89,8 @@ def test_a_change_touches_what_it_names_and_nothing_else(database: Database, sto
 def test_every_key_of_a_change_can_be_set(database: Database, store_file: Store, a_run: NewRun) -> None:
     changes: RunChanges = {
         "label": "l", "notes": "n", "tags": (), "engine": "sglang", "engine_version": "1", "model": "m", "model_slug": "ms",
-        "hardware": "h", "hardware_slug": "hs", "devices": 8, "tp": 2, "pp": 3, "ep": 4, "weight_dtype": "fp8", "kv_dtype": "fp8",
+        "hardware": "h", "hardware_slug": "hs", "devices": 8, "tp": 2, "pp": 3, "ep": 4, "dp": 5, "weight_dtype": "fp8", "kv_dtype": "fp8",
+        "said_by_person": {"tp": 2},
         "flags": (Flag("f", "e"),), "warnings": ("w",), "mbu": 0.1, "mfu": 0.2, "prefill_share": 0.3,
     }  # fmt: skip
     assert changes.keys() == RunChanges.__annotations__.keys()

@@ -97,7 +97,7 @@ def _unknown(document: Document) -> str:
     if not document.is_json:
         return f"The text is no result of a tool that is read here. These are: {known}."
     if not document.entries:
-        return f"The JSON has no object in it, so no result. These are read: {known}."
+        return f"The {document.language} has no object in it, so no result. These are read: {known}."
     keys = [clean_text(key, 40) for key in document.entries[0].values]
     named = ", ".join(keys[:_KEYS_NAMED]) + (f" and {len(keys) - _KEYS_NAMED} more" if len(keys) > _KEYS_NAMED else "")
-    return f"The JSON, with the keys {named or '(none)'}, is no result of a tool that is read here. These are: {known}."
+    return f"The {document.language}, with the keys {named or '(none)'}, is no result of a tool that is read here. These are: {known}."

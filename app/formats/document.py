@@ -1,16 +1,17 @@
-"""From the bytes of a file to what importers look at: its text, and the JSON values in it, whatever it is called.
+"""From the bytes of a file to what importers look at: its text, and the JSON (or YAML) values in it, whatever it is called.
 
 Refused here, before any importer: nothing at all, archives (they come later), web pages, binary files, broken or bottomless JSON.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
 from app.formats.json_places import path_at
 from app.formats.json_reading import JsonProblem, Part, read_parts
+from app.formats.yaml_reading import YamlProblem, looks_like_yaml, read_yaml
 
 _ARCHIVES = (
     (b"\x1f\x8b", "gzip"),
@@ -44,8 +45,8 @@ class Entry:
 class Document:
     """A file ready to be recognised.
 
-    `parts` are its JSON values (none when it is plain text); `broken` says why JSON could not be read, `cut` what was left out at the end
-    of a file that ends too early.
+    `parts` are its JSON values (none when it is plain text), or the same kind of values from the `language` YAML; `broken` says why neither
+    could be read, `cut` what was left out at the end of a file that ends too early.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Document:
     warnings: tuple[str, ...] = ()
     broken: str | None = None
     cut: str | None = None
+    language: str = "JSON"
 
     @property
     def is_json(self) -> bool:
@@ -99,7 +101,7 @@ def archive_kind(data: bytes) -> str | None:
 
 
 def read_document(name: str, data: bytes) -> Document:
-    """Decode a file and read the JSON in it. Raises ImportRefused with a sentence for the person who sent it."""
+    """Decode a file and read the JSON or YAML in it. Raises ImportRefused with a sentence for the person who sent it."""
     if (kind := archive_kind(data)) is not None:
         raise ImportRefused(f"This is a {kind} archive, which is not unpacked yet: unpack it and send the result files inside.")
     text, warnings = _decode(data)
@@ -110,7 +112,9 @@ def read_document(name: str, data: bytes) -> Document:
     if start.startswith(_WEB_PAGES):
         raise ImportRefused("This is HTML, a web page and not a result file: it may be an error or sign-in page saved in its place.")
     document = Document(clean_text(name), text, warnings=tuple(warnings))
-    return _with_json(document, len(data)) if start[0] in "{[" else document
+    if start[0] in "{[":
+        return _with_json(document, len(data))
+    return _with_yaml(document) if looks_like_yaml(text) else document
 
 
 def _with_json(document: Document, size: int) -> Document:
@@ -123,6 +127,24 @@ def _with_json(document: Document, size: int) -> Document:
     if full.is_empty:
         raise ImportRefused("The file holds only an empty list or object: there are no runs in it.")
     return full
+
+
+def _with_yaml(document: Document) -> Document:
+    """The document with the values of its YAML; as it is where that is none, or has no list or object in it, as a log has not."""
+    try:
+        read = read_yaml(document.text)
+    except YamlProblem as problem:
+        where = "" if problem.line is None else f"line {problem.line}: "
+        broken = f"The text is no result of a tool that is read here, and as YAML it cannot be read ({where}{problem.what})."
+        return replace(document, broken=broken)
+    if not any(_has_structure(part.value) for part in read.parts):
+        return document
+    cut = () if document.text.endswith("\n") else ("The YAML does not end with a line end: it may be cut off, which YAML does not tell.",)
+    return replace(document, parts=read.parts, language="YAML", warnings=(*document.warnings, *read.warnings, *cut))
+
+
+def _has_structure(value: object) -> bool:
+    return isinstance(value, dict) and any(isinstance(child, (list, dict)) for child in value.values())
 
 
 def _explain(text: str, problem: JsonProblem, size: int) -> str:

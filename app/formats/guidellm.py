@@ -1,4 +1,4 @@
-"""GuideLLM: benchmarks.json of schema 0 (0.2, 0.3: no metadata), 1 (0.4 to 0.7) and 2 (0.8 and later); one run each benchmark.
+"""GuideLLM: benchmarks as JSON, YAML and CSV of schema 0 (0.2, 0.3: no metadata), 1 (0.4 to 0.7) and 2 (0.8 on); one run each benchmark.
 
 Times are in ms where the key says so, `request_latency` in seconds. Every statistic stands apart for successful, incomplete (cut off by
 the end of the run) and errored requests; the successful are read.
@@ -18,6 +18,7 @@ from app.domain.errors import ImportRefused
 from app.domain.run import CANONICAL, Distribution, Flag, RequestCounts, RequestSamples, Run, Workload
 from app.domain.text import clean_text, percent
 from app.formats.document import Document
+from app.formats.guidellm_csv import csv_entries, csv_kind
 from app.formats.guidellm_requests import read_requests
 from app.formats.guidellm_setup import Setup, setup_of
 from app.formats.importer import Importer, json_decline
@@ -42,7 +43,9 @@ _TELLING = frozenset({"time_to_first_token_ms", "inter_token_latency_ms", "reque
 
 
 def matches(document: Document) -> str | None:
-    """None when every object has a list `benchmarks` of this tool's, or is a report of its in a shape that is not known."""
+    """None when every object has a list `benchmarks` of this tool's, or is a report of its in a shape that is not known; or its CSV."""
+    if not document.is_json:
+        return None if csv_kind(document.text) else "no first line like Type,Run Id,Id,Name or Run Info,Run Info"
     if (reason := json_decline(document)) is not None:
         return reason
     for entry in document.entries:
@@ -72,8 +75,9 @@ def _unknown_shape(values: Mapping[str, object]) -> bool:
 
 def parse(document: Document) -> list[Run]:
     """One run for each benchmark. Raises ImportRefused where an element of the list is none, or the report's shape is not known."""
+    kind = None if document.is_json else csv_kind(document.text)
     runs = []
-    for entry in document.entries:
+    for entry in document.entries if kind is None else csv_entries(document.text, kind):
         report = Record(entry.values, entry.where)
         if _unknown_shape(entry.values):
             raise ImportRefused(_unknown(report, report, "there is no list benchmarks"))
@@ -138,16 +142,18 @@ def _run(report: Record, benchmark: Record) -> Run:
     notes = [NO_ENGINE, *setup.notes]
     if incomplete:
         notes.append(f"{incomplete} requests were cut off by the end of the run: they did not fail, and are in no latency.")
+    # The CSV writes the clock of the machine without its zone, which is no instant.
+    local = {"started_at_local": word} if (word := benchmark.text("start_time")) else {}
     run = Run(
         format=ID,
         model=setup.model,
-        started_at=instant(benchmark.number("start_time")),
+        started_at=None if local else instant(benchmark.number("start_time")),
         duration_s=benchmark.positive("duration"),
         load_mode=setup.load.mode,
         measured_at="client",
         token_count_source=setup.token_count_source,
         requests=counts,
-        labels={**setup.labels, **({"incomplete_requests": str(incomplete)} if incomplete else {})},
+        labels={**setup.labels, **({"incomplete_requests": str(incomplete)} if incomplete else {}), **local},
         workload=_workload(setup, None, None, None),
         warnings=tuple(notes),
     )
@@ -273,4 +279,4 @@ def _with_unexplained(run: Run) -> Run:
     return replace(run, flags=(*run.flags, Flag("transport_buffering", text)))
 
 
-IMPORTER = Importer(ID, "GuideLLM", matches, parse)
+IMPORTER = Importer(ID, "GuideLLM (JSON, YAML, CSV)", matches, parse)

@@ -77,7 +77,7 @@ class _Duplicates:
     def _seen_twice(self, key: str, first: object, second: object) -> None:
         name = clean_text(key, 60)
         self.seen[name] += 1
-        figures_differ = first != second and (first == first or second == second) and (_is_figure(first) or _is_figure(second))
+        figures_differ = first != second and (first == first or second == second) and (is_figure(first) or is_figure(second))
         if not figures_differ and len(self.notes) == _PLACES_TOLD:
             # Finding a place reads the whole text again.
             return
@@ -91,7 +91,8 @@ class _Duplicates:
         self.notes.append(f"The key “{name}” stands twice in one object{place}{what}")
 
 
-def _is_figure(value: object) -> bool:
+def is_figure(value: object) -> bool:
+    """Whether a value holds figures, so that two different ones under one key cannot both be meant."""
     return isinstance(value, (int, float, list, dict)) and not isinstance(value, bool)
 
 

@@ -1,4 +1,5 @@
-"""ollama's answers: the JSON of /api/generate and /api/chat, whole or as a stream whose last object carries the timings.
+"""ollama's answers: the JSON of /api/generate and /api/chat, whole or as a stream whose last object carries the timings, and the text
+that `ollama run --verbose` prints after an answer (ollama_text.py).
 
 Times are nanoseconds. `load_duration` is the loading of the model and can dominate `total_duration`, so it is taken out of the request.
 When a prompt is in the cache `prompt_eval_count` and `prompt_eval_duration` are left out of the answer altogether.
@@ -12,7 +13,9 @@ from app.domain.errors import ImportRefused
 from app.domain.run import Run
 from app.domain.text import duration, percent
 from app.formats.document import Document
+from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
+from app.formats.ollama_text import text_decline, verbose_entries
 from app.formats.record import Record
 from app.formats.server_timing import ServerTiming, cache_flag, timed
 
@@ -23,9 +26,9 @@ NO_TIMINGS = "no key eval_duration: only the last object of an answer carries th
 
 
 def matches(document: Document) -> str | None:
-    """None for JSON objects that are answers (`model` and `done`), at least one with `eval_duration`."""
-    if not document.is_json and "BenchmarkModel/name=" in document.text:
-        return "benchstat text of ollama's bench, whose samples are not kept: send the JSON of the answers"
+    """None for JSON objects that are answers (`model` and `done`), at least one with `eval_duration`; or the text of `--verbose`."""
+    if not document.is_json:
+        return text_decline(document.text)
     if (reason := json_decline(document)) is not None:
         return reason
     for entry in document.entries:
@@ -37,7 +40,8 @@ def matches(document: Document) -> str | None:
 
 def parse(document: Document) -> list[Run]:
     """One run for each answer that ended. Raises ImportRefused when none holds a time."""
-    records = [Record(entry.values, entry.where) for entry in document.entries if "eval_duration" in entry.values]
+    entries = document.entries if document.is_json else verbose_entries(document.text)
+    records = [Record(entry.values, entry.where) for entry in entries if "eval_duration" in entry.values]
     runs = [_run(record) for record in records]
     measured = [run for run in runs if run.metrics]
     if not measured:
@@ -62,7 +66,7 @@ def _run(record: Record) -> Run:
         duration_s=total * _NS if total else None,
         measured_at="server",
         labels=_labels(record, load),
-        warnings=_load_note(total, load),
+        warnings=(*(() if record.text("model") else (NO_MODEL,)), *_load_note(total, load)),
     )
     answer = (total - (load or 0)) * _NS if total else None
     run = timed(run, replace(timing, total_s=answer if answer and answer > 0 else None))
@@ -98,4 +102,4 @@ def _started(record: Record, total: float | None) -> datetime | None:
         return None
 
 
-IMPORTER = Importer(ID, "ollama answers (JSON of generate and chat)", matches, parse)
+IMPORTER = Importer(ID, "ollama answers (JSON of generate and chat, text of --verbose)", matches, parse)

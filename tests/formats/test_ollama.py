@@ -10,7 +10,9 @@ import pytest
 from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
+from app.formats.identity import NO_MODEL
 from app.formats.ollama import NO_TIMINGS
+from app.formats.ollama_text import NO_LINES, go_duration_ns
 from app.formats.server_timing import PROMPT_CACHED, WITH_FIRST
 
 Reader = Callable[[str], ParsedFile]
@@ -47,6 +49,42 @@ def test_a_stream_with_a_cached_prompt_and_a_slow_load(read_data: Reader) -> Non
     assert run.warnings == ("Loading the model took 8 s, 80 % of the request; it is in no latency here, but in the duration.",)
 
 
+def test_the_text_of_verbose_says_what_the_answer_says(read_data: Reader) -> None:
+    first, second = read_data("ollama/verbose.txt").runs
+    (answer,) = read_data("ollama/generate.json").runs
+    assert (first.model, first.started_at) == (None, None)
+    assert first.metrics == answer.metrics
+    assert first.workload == answer.workload
+    assert first.warnings == (NO_MODEL,)
+    # 60.1 s for 1000 tokens, in a request of 62.5 s; the prompt was in the cache.
+    assert second.metrics["itl_s"] == Distribution(mean=pytest.approx(0.0601), n=1000, origin="derived", definition=WITH_FIRST)
+    assert second.duration_s == pytest.approx(62.5)
+    assert second.labels == {"load_s": "0.0002505"}
+    assert [flag.flag for flag in second.flags] == ["prefix_cache_hits"]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("46.1ms", 46_100_000),
+        ("1.2s", 1_200_000_000),
+        ("1h2m3.5s", 3_723_500_000_000),
+        ("2562047h47m16s", 9_223_372_036_000_000_000),
+        ("12.5µs", 12_500),
+        ("12.5μs", 12_500),
+        ("7ns", 7),
+        ("0s", 0),
+        ("9999999h0m0s", None),
+        ("5", None),
+        ("5x", None),
+        ("5s ", None),
+        ("", None),
+    ],
+)
+def test_durations_of_go(word: str, expected: int | None) -> None:
+    assert go_duration_ns(word) == expected
+
+
 def test_one_token_has_no_itl(read_one: Callable[[Any], Run]) -> None:
     run = read_one({**ANSWER, "eval_count": 1, "prompt_eval_count": 5, "prompt_eval_duration": 10**8})
     assert "itl_s" not in run.metrics
@@ -78,6 +116,8 @@ def test_answers_without_figures_are_refused(value: dict[str, Any], expected: st
     [
         (b'{"model": "m", "done": false}', NO_TIMINGS),
         (b'{"model": "m", "eval_duration": 1}', "no key done"),
+        (b"total duration: 5s\nload duration: 1s\n", NO_LINES),
+        (b"eval duration: 5s\n", NO_LINES),
         (b"BenchmarkModel/name=tiny/step=prefill 1 78125.00 ns/token\n", "benchstat text"),
     ],
 )

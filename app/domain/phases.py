@@ -145,13 +145,11 @@ def _decode(question: Question, running: Quantity, numbers: PassNumbers) -> Pric
     return _operator_pass(question, numbers, default("attention_efficiency.decode"), with_prompt=False)
 
 
-def price_pass(question: Question, numbers: PassNumbers, prompt: Quantity | None) -> PricedPass:
-    """A pass of any numbers: with tokens of prompts of `prompt` tokens in it, or decode rows alone (None)."""
+def price_pass(question: Question, numbers: PassNumbers, attention_share: Quantity, with_prompt: bool) -> PricedPass:
+    """A pass of any sequences, at e_c `attention_share` of attention, by the mode of the question."""
     if question.textbook:
         return _dense_pass(question, numbers.tokens)
-    if prompt is None:
-        return _operator_pass(question, numbers, default("attention_efficiency.decode"), with_prompt=False)
-    return _operator_pass(question, numbers, attention_efficiency(prompt, question.rates.attention_limit), with_prompt=True)
+    return _operator_pass(question, numbers, attention_share, with_prompt)
 
 
 def _operator_pass(question: Question, numbers: PassNumbers, attention_share: Quantity, with_prompt: bool) -> PricedPass:

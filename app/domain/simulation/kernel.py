@@ -11,7 +11,7 @@ section 2.
 
 import math
 
-from app.domain.simulation.passes import count_gap, held, interpolated, prompt_attention_s
+from app.domain.simulation.passes import count_gap, interpolated, prompt_attention_s
 from app.domain.simulation.state import (
     BUSY_S,
     BY_BUDGET,
@@ -80,18 +80,47 @@ def send(limits: Limits, records: Records, n: Mutable, t: Mutable, at: float) ->
     n[SENT] = index + 1
 
 
-def growth(costs: Costs, limits: Limits, slots: Slots, n: Mutable, tokens: float) -> float:
+def held(costs: Costs, length: float) -> float:
+    """Bytes of the pool that a sequence of `length` positions takes."""
+    if costs.straight:
+        return float(costs.kv_bytes[0] + costs.kv_each_bytes * (length - costs.lengths[0]))
+    return interpolated(costs.lengths, costs.kv_bytes, length)
+
+
+def growth(costs: Costs, slots: Slots, n: Mutable, tokens: float) -> float:
     """Bytes that the decoding sequences take beyond what they hold, `tokens` later."""
+    first = costs.kv_bytes[0] - costs.kv_each_bytes * costs.lengths[0]
     more = 0.0
     for slot in range(n[RUNNING]):
         if slots.prompt_left[slot] == 0:
-            more += max(held(limits, slots.context[slot] + tokens, costs.window) - slots.taken[slot], 0.0)
+            if costs.straight:
+                taken = first + costs.kv_each_bytes * (slots.context[slot] + tokens)
+            else:
+                taken = interpolated(costs.lengths, costs.kv_bytes, slots.context[slot] + tokens)
+            more += max(taken - slots.taken[slot], 0.0)
     return more
+
+
+def grow(costs: Costs, slots: Slots, n: Mutable, t: Mutable, tokens: float) -> None:
+    """Every decoding sequence is `tokens` longer, and so is its cache."""
+    first = costs.kv_bytes[0] - costs.kv_each_bytes * costs.lengths[0]
+    for slot in range(n[RUNNING]):
+        if slots.prompt_left[slot] == 0:
+            slots.context[slot] += tokens
+            slots.left[slot] -= tokens
+            slots.last[slot] = t[NOW]
+            if costs.straight:
+                taken = first + costs.kv_each_bytes * slots.context[slot]
+            else:
+                taken = interpolated(costs.lengths, costs.kv_bytes, slots.context[slot])
+            if taken > slots.taken[slot]:
+                t[USED] += taken - slots.taken[slot]
+                slots.taken[slot] = taken
 
 
 def make_room(costs: Costs, limits: Limits, records: Records, slots: Slots, n: Mutable, t: Mutable) -> None:
     """Put back the requests admitted last until the pool can hold what the next decode step adds. One always stays."""
-    while n[RUNNING] > 1 and t[USED] + growth(costs, limits, slots, n, limits.accepted) > limits.pool_bytes:
+    while n[RUNNING] > 1 and t[USED] + growth(costs, slots, n, limits.accepted) > limits.pool_bytes:
         slot = n[RUNNING] - 1
         index = slots.request[slot]
         slots.stack[n[STACKED]] = index
@@ -121,7 +150,7 @@ def plan(costs: Costs, limits: Limits, requests: Requests, records: Records, slo
         index = slots.stack[n[STACKED] - 1] if again else n[HEAD]
         length = max(slots.kept[index], requests.prompt[index])
         room = requests.prompt[index] + limits.reserve * requests.output[index]
-        taken = held(limits, max(float(length), room), costs.window)
+        taken = held(costs, max(float(length), room))
         if new >= budget:
             n[BLOCKED] = BY_BUDGET
         elif n[RUNNING] >= limits.running_cap:
@@ -166,19 +195,21 @@ def prompt_pass(costs: Costs, limits: Limits, requests: Requests, records: Recor
             sequences += 1
             rows += 1 if slots.chunk[slot] == slots.prompt_left[slot] else 0
             chunk, context = float(slots.chunk[slot]), slots.context[slot]
-            attention += prompt_attention_s(costs, chunk, context, requests.pair_s[index], requests.window_pair_s[index])
+            attention += prompt_attention_s(costs, chunk, context, requests.efficiency[index])
     if decoding > 0:
         attention += read_s(costs, limits, slots, n, 0.0)
     seconds = interpolated(costs.tokens, costs.prompt_s, float(new + decoding * limits.rows))
     seconds += interpolated(costs.tokens, costs.logits_s, float(rows)) + costs.sequence_s * sequences + attention
+    began = t[NOW]
     t[NOW] += max(seconds, costs.prompt_floor_s)
     records.sums[PASSES] += 1.0
+    if decoding > 0:
+        # Under the mixed policy no pass leaves a decoding sequence out, so all of them wait as long as the pass takes.
+        count(records, t[NOW] - began, float(decoding))
+        grow(costs, slots, n, t, limits.accepted)
     n[STALLED] = 1 if limits.alone else 0
     for slot in range(n[RUNNING]):
-        if slots.prompt_left[slot] == 0:
-            if decoding > 0:
-                deliver(costs, limits, records, slots, slot, t, limits.accepted)
-        elif slots.chunk[slot] > 0:
+        if slots.chunk[slot] > 0:
             slots.context[slot] += slots.chunk[slot]
             slots.prompt_left[slot] -= slots.chunk[slot]
             if slots.prompt_left[slot] == 0:
@@ -197,23 +228,6 @@ def first_of_prompt(records: Records, slots: Slots, slot: int, n: Mutable, t: Mu
     n[DECODING] += 1
 
 
-def deliver(costs: Costs, limits: Limits, records: Records, slots: Slots, slot: int, t: Mutable, tokens: float) -> None:
-    """A decoding sequence has taken a step: its gap, its cache, its tokens."""
-    count(records, t[NOW] - slots.last[slot], 1.0)
-    grow(costs, limits, slots, slot, t, tokens)
-
-
-def grow(costs: Costs, limits: Limits, slots: Slots, slot: int, t: Mutable, tokens: float) -> None:
-    """A decoding sequence is `tokens` longer, and so is its cache."""
-    slots.context[slot] += tokens
-    slots.left[slot] -= tokens
-    slots.last[slot] = t[NOW]
-    taken = held(limits, slots.context[slot], costs.window)
-    if taken > slots.taken[slot]:
-        t[USED] += taken - slots.taken[slot]
-        slots.taken[slot] = taken
-
-
 def count(records: Records, gap: float, times: float) -> None:
     """Record `times` gaps between deliveries."""
     count_gap(records.gaps, gap, times)
@@ -223,13 +237,17 @@ def count(records: Records, gap: float, times: float) -> None:
 
 def read_s(costs: Costs, limits: Limits, slots: Slots, n: Mutable, ahead: float) -> float:
     """Seconds in which the decoding sequences read their caches in one step, `ahead` tokens from now."""
-    positions, seen = 0.0, 0.0
+    seconds, positions = 0.0, 0.0
     for slot in range(n[RUNNING]):
         if slots.prompt_left[slot] == 0:
             length = slots.context[slot] + ahead + limits.rows
-            positions += length
-            seen += min(length, costs.window)
-    return costs.position_s * positions + costs.window_position_s * seen
+            if costs.straight:
+                positions += length - costs.lengths[0]
+            else:
+                seconds += interpolated(costs.lengths, costs.read_s, length)
+    if costs.straight:
+        seconds = costs.read_s[0] * n[DECODING] + costs.read_each_s * positions
+    return float(seconds)
 
 
 def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n: Mutable, t: Mutable) -> None:
@@ -244,7 +262,7 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
         steps = min(steps, math.ceil((records.arrive[n[HEAD]] - t[NOW]) / step))
     steps = max(steps, 1.0)
     spare = limits.pool_bytes - t[USED]
-    while steps > 1.0 and growth(costs, limits, slots, n, steps * limits.accepted) > spare:
+    while steps > 1.0 and growth(costs, slots, n, steps * limits.accepted) > spare:
         steps = math.floor(steps / 2.0)
     mean = linear + read_s(costs, limits, slots, n, limits.accepted * (steps - 1.0) / 2.0)
     began = t[NOW]
@@ -259,9 +277,7 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
             count(records, (mean * steps - step) / (steps - 1.0), (steps - 1.0) * n[DECODING])
     else:
         count(records, mean, steps * n[DECODING])
-    for slot in range(n[RUNNING]):
-        if slots.prompt_left[slot] == 0:
-            grow(costs, limits, slots, slot, t, steps * limits.accepted)
+    grow(costs, slots, n, t, steps * limits.accepted)
 
 
 def release(limits: Limits, records: Records, slots: Slots, n: Mutable, t: Mutable, closed: bool) -> None:

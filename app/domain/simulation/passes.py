@@ -5,7 +5,7 @@ Written so that numba can compile them and plain Python can run them: scalars, i
 
 import math
 
-from app.domain.simulation.state import BINS_PER_E_FOLD, FIRST_GAP_S, GAP_BINS, Column, Costs, Limits, Mutable
+from app.domain.simulation.state import BINS_PER_E_FOLD, FIRST_GAP_S, GAP_BINS, Column, Costs, Mutable
 
 
 def interpolated(grid: Column, values: Column, at: float) -> float:
@@ -23,27 +23,13 @@ def interpolated(grid: Column, values: Column, at: float) -> float:
     return float(values[low] + share * (values[high] - values[low]))
 
 
-def reached(length: float, window: float) -> float:
-    """Attention pairs of the first `length` tokens of a sequence: Σ min(j, window)."""
-    inside = min(length, window)
-    return inside * (inside + 1.0) / 2.0 + (length - inside) * inside
-
-
-def held(limits: Limits, length: float, window: float) -> float:
-    """Bytes of the pool that a sequence of `length` positions takes."""
-    return limits.kv_sequence + limits.kv_position * length + limits.kv_window_position * min(length, window)
-
-
-def prompt_attention_s(costs: Costs, new: float, context: float, pair_s: float, window_pair_s: float) -> float:
-    """Attention of `new` prompt tokens after `context`: the longer of its arithmetic and its reads, layers with a window apart."""
+def prompt_attention_s(costs: Costs, new: float, context: float, efficiency: float) -> float:
+    """Attention of `new` prompt tokens after `context`: the longer of its arithmetic, Σ to the end less Σ to the context, and its reads."""
     end = context + new
-    arithmetic = (new * context + new * (new + 1.0) / 2.0) * pair_s
-    seconds = max(arithmetic, end * costs.prompt_position_s)
-    if costs.prompt_window_position_s > 0.0 or window_pair_s > 0.0:
-        seen = min(end, new + costs.window - 1.0)
-        pairs = reached(end, costs.window) - reached(context, costs.window)
-        seconds += max(pairs * window_pair_s, seen * costs.prompt_window_position_s)
-    return seconds
+    pairs_s = end * interpolated(costs.lengths, costs.pair_s, end)
+    if context > 0.0:
+        pairs_s -= context * interpolated(costs.lengths, costs.pair_s, context)
+    return max(pairs_s / efficiency, interpolated(costs.lengths, costs.prompt_read_s, end))
 
 
 def count_gap(gaps: Mutable, gap: float, times: float) -> None:

@@ -19,7 +19,7 @@ from app.domain.simulation.forms import as_lists, can_compile, compiled
 from app.domain.simulation.load import Sending, ServedLoad, sending
 from app.domain.simulation.results import Simulation, Timeline
 from app.domain.simulation.state import Costs, Limits, Records, Requests, Slots
-from app.domain.simulation.tables import costs_of, kv_space, limits_of, pair_seconds
+from app.domain.simulation.tables import costs_of, limits_of, prompt_efficiency
 
 Form = Literal["plain", "compiled", "best"]
 
@@ -40,7 +40,7 @@ class Simulator:
     costs: Costs
     speculation: Speculation
     _limits: dict[int, Limits] = field(default_factory=dict, repr=False, compare=False)
-    _pairs: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False, compare=False)
+    _efficiencies: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -71,25 +71,23 @@ class Simulator:
         sequences = min(load.clients or self.schedule.cap, self.schedule.cap)
         found = self._limits.get(sequences)
         if found is None:
-            space = kv_space(self.question, float(sequences))
-            found = self._limits[sequences] = limits_of(self.question, self.schedule, self.speculation, space)
+            found = self._limits[sequences] = limits_of(self.question, self.schedule, self.speculation, float(sequences))
         return found
 
-    def _pair_seconds(self, load: ServedLoad, sent: Sending) -> tuple[Floats, Floats]:
-        """Seconds a pair of prompt attention for every request; loads of equal prompts share theirs."""
+    def _efficiency(self, load: ServedLoad, sent: Sending) -> Floats:
+        """e_c of prompt attention of every request; loads of equal prompts share theirs."""
         if load.shortest_length < 1.0:
-            return pair_seconds(self.question, sent.prompt)
-        found = self._pairs.get(load.prompt_tokens)
+            return prompt_efficiency(self.question, sent.prompt)
+        found = self._efficiencies.get(load.prompt_tokens)
         if found is None:
-            full, windowed = pair_seconds(self.question, sent.prompt[:1])
-            found = self._pairs[load.prompt_tokens] = float(full[0]), float(windowed[0])
-        return np.full(load.total, found[0]), np.full(load.total, found[1])
+            found = self._efficiencies[load.prompt_tokens] = float(prompt_efficiency(self.question, sent.prompt[:1])[0])
+        return np.full(load.total, found)
 
     def run(self, load: ServedLoad, form: Form = "best") -> Simulation:
         """Simulate one load. `form` is for tests: both give the same numbers."""
         sent = sending(load)
         limits = self.limits(load)
-        requests = Requests(sent.prompt, sent.output, sent.cached, *self._pair_seconds(load, sent))
+        requests = Requests(sent.prompt, sent.output, sent.cached, self._efficiency(load, sent))
         records = _empty_records(sent)
         slots = _empty_slots(load.total, min(limits.running_cap, load.total) + 1)
         counters, clocks = np.zeros(kernel.COUNTERS, dtype=np.int64), np.zeros(kernel.CLOCKS)

@@ -20,13 +20,15 @@ GAP_BINS = 2303
 
 
 class Costs(NamedTuple):
-    """The seconds of a pass, in parts that add up.
+    """The seconds of a pass in parts that add up, and the bytes of a sequence.
 
-    `tokens` is the grid of the three tables, from 1 up. `decode_s` is a decode pass of so many rows without reading their caches,
-    `prompt_s` a pass with prompt tokens, one of them wanted as logits, without attention and sequences; `logits_s` what more rows of
-    logits add to that, `sequence_s` each sequence. A decode row reads its context: `position_s` a position in the layers that see all
-    of it, `window_position_s` in those that see at most `window`. `prompt_position_s` and `prompt_window_position_s` are the same while
-    a prompt is computed. `prompt_floor_s` is the least time of a pass with prompt tokens.
+    By `tokens` of the pass, from 1 up: `decode_s`, a decode pass of so many rows without the reads of their caches; `prompt_s`, a pass
+    with so many prompt tokens, one row of logits wanted, without attention. `logits_s` is what more rows of logits add, `sequence_s`
+    each further sequence, `prompt_floor_s` the least time of a pass with prompt tokens.
+    By `lengths` of a sequence, from 1 up: `read_s`, the read of its cache in one decode step; `pair_s`, the attention of a whole prompt
+    of that length at an efficiency of 1, per token of it; `prompt_read_s`, its read while a prompt is computed; `kv_bytes`, its cache.
+    `straight`: `read_s` and `kv_bytes` grow by the same for every token, so that `read_each_s` and `kv_each_bytes` beyond the first one
+    tell all.
     """
 
     tokens: Column
@@ -34,16 +36,19 @@ class Costs(NamedTuple):
     prompt_s: Column
     logits_s: Column
     sequence_s: float
-    position_s: float
-    window_position_s: float
-    prompt_position_s: float
-    prompt_window_position_s: float
-    window: float
     prompt_floor_s: float
+    lengths: Column
+    read_s: Column
+    pair_s: Column
+    prompt_read_s: Column
+    kv_bytes: Column
+    straight: bool
+    read_each_s: float
+    kv_each_bytes: float
 
 
 class Limits(NamedTuple):
-    """How an engine schedules. `pool_bytes` holds the KV cache, `kv_…` say what one sequence takes of it.
+    """How an engine schedules. `pool_bytes` holds the caches of all sequences.
 
     A pass carries at most `chunk_tokens` tokens and `running_cap` sequences. Admission sets room aside for the prompt and the share
     `reserve` of the answer, and fills the pool to `admit_bytes`; what grows beyond it may need a preemption. `alone`: passes with
@@ -56,9 +61,6 @@ class Limits(NamedTuple):
     running_cap: int
     pool_bytes: float
     admit_bytes: float
-    kv_position: float
-    kv_window_position: float
-    kv_sequence: float
     reserve: float
     alone: bool
     rows: int
@@ -68,13 +70,12 @@ class Limits(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """One entry a request, in the order of sending: token counts, the tokens already cached, and seconds a pair of prompt attention."""
+    """One entry a request, in the order of sending: token counts, tokens already cached, and the efficiency of its prompt attention."""
 
     prompt: Column
     output: Column
     cached: Column
-    pair_s: Column
-    window_pair_s: Column
+    efficiency: Column
 
 
 class Records(NamedTuple):

@@ -14,16 +14,16 @@ INF = float("inf")
 
 
 def costs(**changes: Any) -> Costs:
-    """A decode pass takes 1 s; one with prompts 2 s and 0.01 s for each of its tokens; attention and logits nothing."""
-    grid = np.array([1.0, 10.0, 1000.0])
-    zero = np.zeros(3)
-    plain = Costs(grid, np.ones(3), 2.0 + 0.01 * grid, zero, 0.0, 0.0, 0.0, 0.0, 0.0, INF, 0.0)
+    """A decode pass takes 1 s; one with prompts 2 s and 0.01 s for each of its tokens; attention and logits nothing; a token one byte."""
+    tokens, lengths = np.array([1.0, 10.0, 1000.0]), np.array([1.0, 10.0, 50.0, 2000.0])
+    none = np.zeros(4)
+    plain = Costs(tokens, np.ones(3), 2.0 + 0.01 * tokens, np.zeros(3), 0.0, 0.0, lengths, none, none, none, lengths.copy(), True, 0.0, 1.0)
     return plain._replace(**changes)
 
 
 def limits(**changes: Any) -> Limits:
-    """No bounds and no front-end; a position of the cache takes one byte."""
-    plain = Limits(1000, 1000, INF, INF, 1.0, 0.0, 0.0, 0.0, False, 1, 1.0, 0.0, 0.0)
+    """No bounds and no front-end."""
+    plain = Limits(1000, 1000, INF, INF, 0.0, False, 1, 1.0, 0.0, 0.0)
     return plain._replace(**changes)
 
 
@@ -50,7 +50,7 @@ class Loop:
     clients: int = 0
     send: Sequence[float] = ()
     cached: Sequence[int] = ()
-    pair_s: float = 0.0
+    efficiency: float = 1.0
 
     def run(self, form: str = "plain") -> Outcome:
         n = len(self.prompt)
@@ -59,8 +59,7 @@ class Loop:
             np.array(self.prompt, dtype=whole),
             np.array(self.output, dtype=whole),
             np.array(self.cached or [0] * n, dtype=whole),
-            np.full(n, self.pair_s),
-            np.zeros(n),
+            np.full(n, self.efficiency),
         )
         sent = np.array(self.send or [0.0] * n)
         records = Records(

@@ -1,5 +1,6 @@
 """The engine's loop by hand: a decode pass takes 1 s, one with prompts 2 s and 0.01 s a token (tests/domain/simulation/loops.py)."""
 
+import numpy as np
 import pytest
 
 from app.domain.simulation import state
@@ -95,32 +96,29 @@ def test_a_request_larger_than_the_pool_runs_alone() -> None:
 
 
 def test_a_cached_prefix_is_not_computed_and_is_read() -> None:
-    slow = costs(prompt_position_s=0.1)
-    found = Loop([100], [1], cached=[60], costs=slow).run()
+    found = Loop([100], [1], cached=[60], costs=costs(prompt_read_s=0.1 * costs().lengths)).run()
     assert found.first == pytest.approx([2.0 + 40 * 0.01 + 100 * 0.1])
 
 
 def test_prompt_attention_takes_the_longer_of_its_pairs_and_its_reads() -> None:
-    # 10 new after 90: 10·90 + 55 pairs.
-    found = Loop([100], [1], cached=[90], costs=costs(prompt_position_s=0.001), pair_s=0.01).run()
-    assert found.first == pytest.approx([2.0 + 0.1 + 955 * 0.01])
-    # Of 91 + 10 - 1 pairs in a window of 10: each of the ten tokens sees 10.
-    windowed = costs(prompt_window_position_s=0.1, window=10.0)
-    assert Loop([100], [1], cached=[90], costs=windowed).run().first == pytest.approx([2.1 + 19 * 0.1])
+    # Attention of a whole prompt of L tokens is L²/2 pairs of 0.01 s: 10 new after 90 are (100² - 90²)/2, at half efficiency twice that.
+    pairs = costs(pair_s=0.01 * costs().lengths / 2, prompt_read_s=0.001 * costs().lengths)
+    assert Loop([100], [1], cached=[90], costs=pairs).run().first == pytest.approx([2.1 + 950 * 0.01])
+    assert Loop([100], [1], cached=[90], costs=pairs, efficiency=0.5).run().first == pytest.approx([2.1 + 950 * 0.02])
+    assert Loop([100], [1], costs=pairs).run().first == pytest.approx([3.0 + 5000 * 0.01])
 
 
 def test_steps_read_a_growing_cache_whether_taken_at_once_or_not() -> None:
     # Step i reads 100 + i positions: Σ = 3·100 + 6.
-    found = Loop([100], [4], costs=costs(position_s=0.1)).run()
+    found = Loop([100], [4], costs=costs(read_s=0.1 * costs().lengths, read_each_s=0.1)).run()
     assert found.finish == pytest.approx([3.0 + 3.0 + 306 * 0.1])
-    windowed = Loop([100], [4], costs=costs(window_position_s=0.1, window=50.0)).run()
-    assert windowed.finish == pytest.approx([3.0 + 3.0 + 150 * 0.1])
+    windowed = costs(read_s=0.1 * np.minimum(costs().lengths, 50.0), straight=False)
+    assert Loop([100], [4], costs=windowed).run().finish == pytest.approx([3.0 + 3.0 + 150 * 0.1])
 
 
 def test_logits_sequences_and_the_floor_of_a_prompt_pass_count() -> None:
-    grid = costs().tokens
     assert Loop([100], [1], costs=costs(sequence_s=0.5)).run().first == pytest.approx([3.5])
-    assert Loop([100, 100], [1, 1], costs=costs(logits_s=grid - 1.0)).run().first == pytest.approx([5.0, 5.0])
+    assert Loop([100, 100], [1, 1], costs=costs(logits_s=costs().tokens - 1.0)).run().first == pytest.approx([5.0, 5.0])
     assert Loop([100], [1], costs=costs(prompt_floor_s=9.0)).run().first == pytest.approx([9.0])
 
 
@@ -132,16 +130,23 @@ def test_a_speculative_step_is_wider_and_brings_more_than_one_token() -> None:
 
 
 @pytest.mark.parametrize("alone", [False, True])
-@pytest.mark.parametrize("pool", [400.0, 1e9])
-def test_the_compiled_form_gives_the_same_numbers(alone: bool, pool: float) -> None:
+@pytest.mark.parametrize(("pool", "straight"), [(400.0, True), (1e9, False)])
+def test_the_compiled_form_gives_the_same_numbers(alone: bool, pool: float, straight: bool) -> None:
     pytest.importorskip("numba")
+    lengths = costs().lengths
     loop = Loop(
         prompt=[100, 250, 80, 1200, 40, 90],
         output=[5, 1, 12, 7, 30, 2],
-        costs=costs(position_s=0.003, prompt_position_s=0.001, window_position_s=0.002, window=64.0, sequence_s=0.01),
+        costs=costs(
+            read_s=0.003 * lengths,
+            read_each_s=0.003,
+            prompt_read_s=0.001 * lengths,
+            pair_s=1e-4 * np.sqrt(lengths),
+            sequence_s=0.01,
+            straight=straight,
+        ),
         limits=limits(alone=alone, pool_bytes=pool, admit_bytes=0.99 * pool, running_cap=3, chunk_tokens=300, serial_s=0.1, accepted=1.5),
         clients=4,
-        pair_s=1e-4,
     )
     plain, fast = loop.run(), loop.run("compiled")
     for column in ("send", "arrive", "start", "first", "finish", "blocked_s", "gaps", "sums"):

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.domain.architecture import ModelArchitecture
+from app.domain.architecture import dense
 from app.domain.grid import predict_grid
 from app.domain.hardware import HardwareProfile
 from app.domain.prediction import Request
@@ -19,7 +19,7 @@ from app.domain.work import operators, pass_numbers
 
 REPEATS = 5
 BLOCK = 20_000  # passes priced in one call; small enough for the caches, large enough to hide the call
-MODEL = ModelArchitecture(
+MODEL = dense(
     name="eight-billion",
     model_type="llama",
     layers=32,

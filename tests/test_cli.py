@@ -145,7 +145,7 @@ def test_a_model_and_a_device_from_files(run: Run, tmp_path: Path) -> None:
         (b"{", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
         (b"[]", "one JSON object"),
-        (b'{"model_type": "mixtral"}', "model_type"),
+        (b'{"model_type": "brand_new"}', "model_type"),
         (b'{"model_type": "llama", "hidden_size": NaN}', "hidden_size"),
     ],
 )

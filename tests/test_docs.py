@@ -23,7 +23,7 @@ from fastapi.testclient import TestClient
 from app import cli
 from app.catalog import load
 from app.charts import CHARTS
-from app.domain.config_families import FAMILIES, NESTED
+from app.domain.configs import MODEL_TYPES
 from app.domain.constants import DEFAULTS
 from app.domain.dtypes import FORMATS
 from app.domain.errors import ImportRefused
@@ -173,7 +173,7 @@ def test_every_constant_has_its_row() -> None:
 
 
 def test_formats_families_labels_and_engines_are_named() -> None:
-    wanted = [*FORMATS, *FAMILIES, *NESTED, *LABELS, *load().engines]
+    wanted = [*FORMATS, *MODEL_TYPES, *LABELS, *load().engines]
     assert [word for word in wanted if not named(word, "docs/model.md")] == []
 
 

@@ -60,9 +60,12 @@ class PredictionRequest(Body):
     tp: Degree = 1
     pp: Degree = 1
     ep: Degree = 1
+    dp: Degree = 1
     weight_dtype: Words = "bf16"
     activation_dtype: Words = "bf16"
     kv_dtype: Words = "bf16"
+    moe_dtype: Words | None = None
+    comm_dtype: Words | None = None
     engine: Name | None = None
     calibration: Words = "default"
 

@@ -5,32 +5,38 @@ Nothing is guessed: an unknown key, an unknown label or a figure without a sourc
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from inspect import Parameter, signature
 from typing import Any, get_args
 
 from app.catalog.names import CatalogFault
-from app.domain.architecture import ModelArchitecture
+from app.domain.architecture import ModelArchitecture, dense
 from app.domain.dtypes import FORMATS as NUMBER_FORMATS
 from app.domain.engine import BitClass, EngineProfile
 from app.domain.hardware import LABELS, HardwareProfile, Provenance
+from app.domain.layers import Attention, Experts, Latent, LayerGroup, Mlp, Reach, Recurrent
 
 GIGA, TERA, MICROSECONDS_PER_SECOND = 1e9, 1e12, 1e6
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8")
 Entry = Mapping[str, Any]
 
 _DEVICE_REQUIRED = ("slug", "name", "vendor", "bandwidth_gb_per_s", "tflops")
-_DEVICE_OPTIONAL = ("memory_gb", "link", "link_gb_per_s", "tdp_w", "released_year", "notes", "fit", "achieved")
-_ORIGIN_KEYS = ("label", "source", "aliases", "except")
-_MODEL_REQUIRED = ("slug", *(field.name for field in fields(ModelArchitecture) if field.default is MISSING))
-_MODEL_OPTIONAL = (
-    "published_size",
-    "exact_parameters",
-    *(field.name for field in fields(ModelArchitecture) if field.default is not MISSING),
+_DEVICE_OPTIONAL = (
+    *("memory_gb", "link", "link_gb_per_s", "devices_per_node", "network_gb_per_s", "tdp_w", "released_year"),
+    *("notes", "fit", "achieved"),
 )
+_ORIGIN_KEYS = ("label", "source", "aliases", "except")
+_MODEL_FACTS = ("published_size", "exact_parameters")
+_FLAT = signature(dense).parameters
+_FLAT_REQUIRED = tuple(name for name, item in _FLAT.items() if item.default is Parameter.empty)
+_GROUPED = [field for field in fields(ModelArchitecture) if field.name != "groups"]
+_PARTS: Mapping[str, Any] = {"attention": Attention, "latent": Latent, "recurrent": Recurrent, "mlp": Mlp, "experts": Experts}
 # What a [[device.except]] calls a figure -> the profile's field; number formats are those of `tflops`.
 _FIGURES = {
     "memory": "memory_bytes",
     "bandwidth": "bandwidth_bytes_per_s",
     "link": "link_bytes_per_s",
+    "devices_per_node": "devices_per_node",
+    "network": "network_bytes_per_s",
     "tdp_w": "tdp_w",
     "released_year": "released_year",
 } | {number_format: f"peak_flops_per_s.{number_format}" for number_format in FORMATS}
@@ -115,6 +121,8 @@ def read_device(entry: Entry) -> HardwareProfile:
         launch_s_by_dtype=launch,
         link_name=entry.get("link"),
         link_bytes_per_s=_si_or_none(entry.get("link_gb_per_s"), GIGA),
+        devices_per_node=entry.get("devices_per_node"),
+        network_bytes_per_s=_si_or_none(entry.get("network_gb_per_s"), GIGA),
         tdp_w=entry.get("tdp_w"),
         released_year=entry.get("released_year"),
         aliases=tuple(entry.get("aliases", ())),
@@ -124,19 +132,15 @@ def read_device(entry: Entry) -> HardwareProfile:
 
 
 def read_model(entry: Entry, exact_parameters_source: str) -> ModelEntry:
-    """One [[model]]; the keys that are fields of ModelArchitecture are its shapes."""
+    """One [[model]]: a dense one by the arguments of `architecture.dense`, any other by [[model.group]] tables of its layers."""
     where = f"models.toml, {entry.get('slug')}"
-    check_keys(entry, _MODEL_REQUIRED, (*_MODEL_OPTIONAL, *_ORIGIN_KEYS), where)
-    shape_names = {field.name for field in fields(ModelArchitecture)}
-    shapes: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in entry.items() if name in shape_names
-    }
+    architecture = _grouped(entry, where) if "group" in entry else _flat(entry, where)
     origin = provenance_of(entry, where)
     exact = entry.get("exact_parameters")
     return ModelEntry(
         slug=entry["slug"],
         name=entry["name"],
-        architecture=ModelArchitecture(**shapes),
+        architecture=architecture,
         aliases=tuple(entry.get("aliases", ())),
         label=origin.label,
         source=origin.source,
@@ -144,6 +148,44 @@ def read_model(entry: Entry, exact_parameters_source: str) -> ModelEntry:
         exact_parameters=exact,
         exact_parameters_source=exact_parameters_source if exact is not None else None,
     )
+
+
+def _flat(entry: Entry, where: str) -> ModelArchitecture:
+    """A dense model: its keys are the arguments of `dense`."""
+    check_keys(entry, ("slug", *_FLAT_REQUIRED), (*_MODEL_FACTS, *_FLAT, *_ORIGIN_KEYS), where)
+    return dense(**{name: _tupled(entry[name]) for name in _FLAT if name in entry})
+
+
+def _grouped(entry: Entry, where: str) -> ModelArchitecture:
+    """Any model: its keys are the fields of ModelArchitecture, its layers stand in `group` tables."""
+    required = [field.name for field in _GROUPED if field.default is MISSING]
+    names = [field.name for field in _GROUPED]
+    check_keys(entry, ("slug", "group", *required), (*_MODEL_FACTS, *names, *_ORIGIN_KEYS), where)
+    groups = tuple(_group(group, f"{where}, group {place}") for place, group in enumerate(entry["group"], 1))
+    return ModelArchitecture(groups=groups, **{name: _tupled(entry[name]) for name in names if name in entry})
+
+
+def _group(entry: Entry, where: str) -> LayerGroup:
+    values = dict(entry)
+    for name, kind in _PARTS.items():
+        if name in values:
+            values[name] = _part(kind, values[name], f"{where}, {name}")
+    return _part(LayerGroup, values, where)  # type: ignore[no-any-return]
+
+
+def _part(kind: Any, entry: Entry, where: str) -> Any:
+    """A dataclass of `layers` from a table of its fields; how far attention sees is a table in it."""
+    known = fields(kind)
+    required = [field.name for field in known if field.default is MISSING]
+    check_keys(entry, required, [field.name for field in known if field.default is not MISSING], where)
+    values = dict(entry)
+    if isinstance(values.get("reach"), Mapping):
+        values["reach"] = _part(Reach, values["reach"], f"{where}, reach")
+    return kind(**values)
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def read_engine(entry: Entry) -> EngineProfile:
@@ -180,8 +222,8 @@ def _si_or_none(value: float | None, unit: float) -> float | None:
 def _specified(entry: Entry, where: str) -> dict[str, Provenance]:
     """Label and source of each specified figure: the device's own, or those of the [[device.except]] that names it."""
     given = {"bandwidth", *entry["tflops"]}
-    given |= {name for name, key in {"memory": "memory_gb", "link": "link_gb_per_s"}.items() if key in entry}
-    given |= {name for name in ("tdp_w", "released_year") if name in entry}
+    given |= {name for name, key in {"memory": "memory_gb", "link": "link_gb_per_s", "network": "network_gb_per_s"}.items() if key in entry}
+    given |= {name for name in ("devices_per_node", "tdp_w", "released_year") if name in entry}
     if unknown := sorted(given - set(_FIGURES)):
         raise CatalogFault(f"{where}: {', '.join(unknown)} is no number format; the formats are {', '.join(FORMATS)}")
     return {_FIGURES[name]: origin for name, origin in _origins(entry, given, where).items()}

@@ -10,6 +10,8 @@ from app.domain.prediction import Request, Term
 from app.domain.quantity import byte_rate, flops_rate, percent, seconds
 from app.domain.rates import Formats, Rates
 
+_USUAL_NODE = 8  # devices that servers usually join by their own link
+
 
 def sentences(
     question: Question, request: Request, engine: EngineProfile | None, priced: PricedRequest, beside: Term | None
@@ -23,6 +25,7 @@ def sentences(
             *_engine(engine, formats.weight),
             *_device(hardware, rates, engine, formats.weight),
             *_operators(request, formats),
+            *_layers(question, request),
             *_served(request, rates),
         ]
     said.extend(_memory(hardware, request, priced.footprint, float(priced.running)))
@@ -48,7 +51,9 @@ def _textbook(question: Question, request: Request, priced: PricedRequest, besid
     ]
     if weight.bytes != weight.payload_bytes:
         said.append(f"{weight.payload_bytes:g} bytes per weight are read; the scales of {weight.key} are left out.")
-    if model.parameters != model.decode_weight_parameters:
+    if model.expert_layers:
+        said.append("Of the experts those are counted that a token goes through, and read that the tokens of a pass are expected to touch.")
+    if model.active_parameters != model.decode_weight_parameters:
         said.append("All parameters are counted, the input embedding table too, although a pass only looks rows up in it.")
     if request.tp > 1 or request.pp > 1:
         said.append("Communication between devices is left out.")
@@ -99,6 +104,36 @@ def _operators(request: Request, formats: Formats) -> list[str]:
         )
     if request.cached_prefix_tokens:
         said.append(f"The {request.cached_prefix_tokens} cached tokens are in memory before the request and are only read.")
+    return said
+
+
+def _layers(question: Question, request: Request) -> list[str]:
+    """What is taken for granted about experts, indexers, states and the way they are spread over devices."""
+    model, formats, rates = question.architecture, question.formats, question.rates
+    said = []
+    if model.expert_layers:
+        said.append("Experts are chosen evenly: a pass reads the distinct ones that its tokens are expected to touch.")
+        if request.ep > 1:
+            said.append(f"Of the {request.ep} ranks with experts of their own the busiest sets the pace.")
+        if request.moe_dtype is None and formats.experts is not None:
+            said.append(
+                f"Only the experts are kept as {formats.expert.key}, as checkpoints of this kind are; all other weights stay at "
+                f"{formats.weight.key}. Set moe_dtype to price another split."
+            )
+        if rates.expert_units.format != rates.gemm.format:
+            said.append(f"Expert products are computed at the {rates.expert_units.format} rate, the others at {rates.gemm.format}.")
+    if model.layers_that_see("top"):
+        said.append("Sparse attention reads the chosen positions and an 8-bit index of all of them.")
+    if model.recurrent_layers:
+        said.append("Recurrent states are read and written in 32 bits once a pass for each sequence.")
+    if request.dp > 1:
+        said.append(f"{request.dp} attention ranks share the sequences; each holds all attention weights.")
+    devices = request.tp * request.dp * request.pp
+    if devices > _USUAL_NODE and question.hardware.devices_per_node is None:
+        said.append(
+            f"{question.hardware.link_name or 'The link'} is taken to join all {devices} devices; a network between nodes would be slower "
+            "(set devices_per_node and network_bytes_per_s of the device)."
+        )
     return said
 
 

@@ -15,7 +15,7 @@ from app.domain.prediction import Request
 from app.domain.request_rules import Load, check_device, check_mode, rules, whole_number
 from app.domain.work import Quantity
 
-AXES = ("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp")
+AXES = ("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep", "dp")
 CELL_LIMIT = 4_000_000
 Floats = npt.NDArray[np.float64]
 

@@ -23,6 +23,8 @@ class HardwareProfile:
     `achieved_flops_per_s` and `achieved_bandwidth_bytes_per_s` are in-model rates, where one is known.
     `compute_efficiency` (by format), `bandwidth_efficiency` and `launch_s` are e_c, e_b and t0 of the performance model; None: its default.
     The last two are bf16's; the maps `…_by_dtype` hold them by format of the weights where a fit has them.
+    `link_bytes_per_s` joins `devices_per_node` devices (None: all that a request names), `network_bytes_per_s` is one device's share of
+    the network beyond; both one direction.
     """
 
     slug: str
@@ -40,6 +42,8 @@ class HardwareProfile:
     launch_s_by_dtype: Mapping[str, float] = field(default_factory=dict)
     link_name: str | None = None
     link_bytes_per_s: float | None = None
+    devices_per_node: int | None = None
+    network_bytes_per_s: float | None = None
     tdp_w: float | None = None
     released_year: int | None = None
     aliases: tuple[str, ...] = ()

@@ -17,7 +17,9 @@ from app.domain.architecture import ModelArchitecture
 from app.domain.constants import default
 from app.domain.engine import EngineProfile
 from app.domain.hardware import HardwareProfile
+from app.domain.layers import Reach
 from app.domain.memory import Footprint, footprint
+from app.domain.pass_numbers import seen_so_far
 from app.domain.prediction import Request
 from app.domain.rates import Formats, Rates, resolve, resolve_textbook
 from app.domain.request_rules import Load
@@ -41,7 +43,7 @@ class Question:
         cls, architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, load: Load, engine: EngineProfile | None
     ) -> "Question":
         """Formats and rates of a request resolved. Raises InvalidRequest for a format or device that cannot be priced."""
-        formats = Formats.of(request)
+        formats = Formats.of(request, architecture)
         textbook = request.calibration == "textbook"
         rates = resolve_textbook(hardware, formats) if textbook else resolve(hardware, formats, engine)
         return cls(architecture, hardware, formats, rates, load, textbook)
@@ -100,7 +102,7 @@ def price_request(question: Question) -> PricedRequest:
 def decode_step_s(question: Question, running: Quantity, step: Quantity) -> Quantity:
     """Seconds of decode step 1, 2, … of a request; it reads prompt + step positions."""
     context = question.load.prompt_tokens + step - 1.0
-    numbers = pass_numbers(1.0, context, _together(question, running), question.architecture.sliding_window)
+    numbers = pass_numbers(1.0, context, _together(question, running))
     return _decode(question, running, numbers).time_s
 
 
@@ -126,7 +128,7 @@ def _together(question: Question, running: Quantity) -> Quantity:
 
 def _mean_step(question: Question, running: Quantity) -> PassNumbers:
     load = question.load
-    return mean_decode_numbers(load.prompt_tokens, load.output_tokens, _together(question, running), question.architecture.sliding_window)
+    return mean_decode_numbers(load.prompt_tokens, load.output_tokens, _together(question, running))
 
 
 def _prefill(question: Question) -> PricedPass:
@@ -135,7 +137,7 @@ def _prefill(question: Question) -> PricedPass:
     new = load.prompt_tokens - load.cached_prefix_tokens
     if question.textbook:
         return _dense_pass(question, load.batch * new)
-    numbers = pass_numbers(new, load.cached_prefix_tokens, load.batch, question.architecture.sliding_window)
+    numbers = pass_numbers(new, load.cached_prefix_tokens, load.batch)
     return _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens, question.rates.attention_limit), with_prompt=True)
 
 
@@ -155,19 +157,36 @@ def price_pass(question: Question, numbers: PassNumbers, attention_share: Quanti
 def _operator_pass(question: Question, numbers: PassNumbers, attention_share: Quantity, with_prompt: bool) -> PricedPass:
     """A pass of the full operator model."""
     element = question.formats.element_bytes()
-    placement = Placement(question.load.tp, question.load.pp)
-    work = operators(question.architecture, numbers, element, placement.tp)
+    load = question.load
+    placement = Placement(load.tp, load.pp, load.ep, load.dp)
+    work = operators(question.architecture, numbers, element, placement)
     return price(question.architecture, work, numbers, element, question.rates, attention_share, placement, with_prompt)
 
 
 def _dense_pass(question: Question, tokens: Quantity) -> PricedPass:
-    """The founding text's pass: two FLOPs per parameter and token, one read of the weights, whatever it carries.
+    """The founding text's pass: two FLOPs per active parameter and token, one read of the weights it touches, whatever it carries.
 
-    The bits of a weight alone are read, without block scales. The floor leaves out an untied input table, which is looked up.
+    The bits of a weight alone are read, without block scales. The floor leaves out an untied input table, which is looked up. Of routed
+    experts the distinct ones that so many tokens touch are read.
     """
-    model, width, tp = question.architecture, question.formats.weight.payload_bytes, question.load.tp
-    counted, needed = model.parameters / tp, model.decode_weight_parameters / tp
-    return price_dense(2.0 * counted * tokens, width * counted, 2.0 * needed * tokens, width * needed, question.rates)
+    model, width, devices = question.architecture, question.formats.weight.payload_bytes, question.load.tp * question.load.dp
+    counted, needed = model.active_parameters / devices, model.decode_weight_parameters / devices
+    more = question.formats.expert.payload_bytes * _further_experts(model, tokens) / devices
+    chosen = sum(group.count * group.chosen_parameters(model.hidden) for group in model.groups) / devices
+    other = (question.formats.expert.payload_bytes - width) * chosen + more
+    read, least = width * counted + other, width * needed + other
+    return price_dense(2.0 * counted * tokens, read, 2.0 * needed * tokens, least, question.rates)
+
+
+def _further_experts(model: ModelArchitecture, tokens: Quantity) -> Quantity:
+    """Parameters of the distinct experts that `tokens` tokens touch beyond those that one goes through; 0 without experts."""
+    further: Quantity = 0.0
+    for group in model.groups:
+        if group.experts is not None:
+            part = group.experts
+            touched = part.count * (1.0 - (1.0 - part.chosen / part.count) ** tokens)
+            further = further + group.count * part.one_expert(model.hidden) * (touched - part.chosen)
+    return further
 
 
 def _interference(prefill: PricedPass, decode: PricedPass, question: Question, running: Quantity) -> Quantity:
@@ -175,7 +194,8 @@ def _interference(prefill: PricedPass, decode: PricedPass, question: Question, r
     if load.concurrency is None:
         return 0.0
     added: Quantity = np.maximum(prefill.time_s - prefill.step_s - decode.weight_read_s, 0.0)
-    return share * (running - 1.0) / load.output_tokens * added / load.pp
+    others: Quantity = np.maximum(running / load.dp - 1.0, 0.0)
+    return share * others / load.output_tokens * added / load.pp
 
 
 def attention_flops_textbook(
@@ -186,12 +206,19 @@ def attention_flops_textbook(
     Without a cached prefix that is 2·layers·h·D·S², the line that textbook mode shows beside its figures (founding claims 11 and 12):
     3.3 % of the weights' work at 2,000 tokens of an 8-billion model, 52 % at 32,000. A windowed layer's pairs stop growing at its window.
     """
-    full = _triangle(prompt, None) - _triangle(cached, None)
-    clipped = _triangle(prompt, architecture.sliding_window) - _triangle(cached, architecture.sliding_window)
-    pairs = architecture.full_layers * full + architecture.windowed_layers * clipped
-    return 4.0 * architecture.query_size / tp * batch * pairs
+    flops: Quantity = 0.0
+    for group in architecture.groups:
+        part = group.attention or group.latent
+        if part is not None:
+            pairs = _triangle(prompt, part.reach) - _triangle(cached, part.reach)
+            flops = flops + 2.0 * group.count * (part.query_size + part.output_size) / tp * batch * pairs
+    return flops
 
 
-def _triangle(positions: Quantity, window: int | None) -> Quantity:
-    inside: Quantity = positions if window is None else np.minimum(positions, float(window))
+def _triangle(positions: Quantity, reach: Reach) -> Quantity:
+    if reach.span is None:
+        return positions * positions / 2.0
+    if reach.kind == "chunk":
+        return seen_so_far(positions, reach)
+    inside: Quantity = np.minimum(positions, float(reach.span))
     return inside * inside / 2.0 + (positions - inside) * inside

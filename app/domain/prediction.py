@@ -17,8 +17,9 @@ class Request:
     """One question to the model: token counts, how many run together, on how many devices, at which precision.
 
     `batch` is the number of sequences in one pass; `concurrency` the number of closed-loop clients, None when not a served load.
-    `moe_dtype` is the format of the experts' weights, None: that of the others; `comm_dtype` the format of activations that cross a
-    link, None: their own.
+    `tp` devices share an attention rank, `dp` such ranks share the sequences (attention data parallel), `ep` of a stage's tp·dp devices
+    hold different experts, `pp` stages follow one another. `moe_dtype` is the format of the experts' weights, None: that of the others
+    or what checkpoints of the model use; `comm_dtype` the format of activations that cross a link, None: their own.
     """
 
     prompt_tokens: int = 2000
@@ -29,6 +30,7 @@ class Request:
     tp: int = 1
     pp: int = 1
     ep: int = 1
+    dp: int = 1
     weight_dtype: str = "bf16"
     activation_dtype: str = "bf16"
     kv_dtype: str = "bf16"

@@ -6,8 +6,9 @@ format wants computes on the next physically right ones, and the rates carry a s
 
 from dataclasses import dataclass, replace
 
+from app.domain.architecture import ModelArchitecture
 from app.domain.constants import DEFAULTS, default
-from app.domain.dtypes import NumberFormat, arithmetic, number_format
+from app.domain.dtypes import FORMATS, NumberFormat, arithmetic, number_format
 from app.domain.engine import EngineProfile, of_format
 from app.domain.errors import InvalidRequest
 from app.domain.hardware import HardwareProfile
@@ -44,13 +45,20 @@ class Formats:
     comm: NumberFormat | None = None
 
     @classmethod
-    def of(cls, request: Request) -> "Formats":
-        """The formats a request names. Raises InvalidRequest for an unknown one."""
+    def of(cls, request: Request, architecture: ModelArchitecture | None = None) -> "Formats":
+        """The formats a request names. Raises InvalidRequest for an unknown one.
+
+        Checkpoints of a mixture in 4-bit float, and of models whose experts alone are quantised, keep all other weights at 16 bit.
+        """
+        weight = number_format(request.weight_dtype, "weight_dtype")
+        experts = None if request.moe_dtype is None else number_format(request.moe_dtype, "moe_dtype")
+        if experts is None and architecture is not None and experts_alone(architecture, weight):
+            weight, experts = FORMATS["bf16"], weight
         return cls(
-            number_format(request.weight_dtype, "weight_dtype"),
+            weight,
             number_format(request.activation_dtype, "activation_dtype"),
             number_format(request.kv_dtype, "kv_dtype"),
-            None if request.moe_dtype is None else number_format(request.moe_dtype, "moe_dtype"),
+            experts,
             None if request.comm_dtype is None else number_format(request.comm_dtype, "comm_dtype"),
         )
 
@@ -65,6 +73,13 @@ class Formats:
         return ElementBytes(self.weight.bytes, self.activation.bytes, self.kv.bytes, self.expert.bytes, messages)
 
 
+def experts_alone(architecture: ModelArchitecture, weight: NumberFormat) -> bool:
+    """Whether checkpoints of this model in this weight format quantise the experts alone."""
+    return architecture.expert_layers > 0 and (
+        weight.key in ("nvfp4", "mxfp4") or (architecture.experts_alone_quantised and weight.bytes < 1)
+    )
+
+
 @dataclass(frozen=True)
 class Rates:
     """Everything `roofline.price` needs beside the work. Efficiencies are fractions of the specified rate, at most 1.
@@ -73,6 +88,7 @@ class Rates:
     `gemm_efficiency` is e_c of linear layers, `expert_efficiency` of expert products (on `experts`, gemm's units where None);
     `weight_efficiency` e_b, `expert_weight_efficiency` e_bx, `kv_efficiency` e_kv. The meaning of each time and of the last five
     figures is that of the field of the same name of `EngineProfile`; `scalar_flops_per_s` is the rate of the plain ALUs, None: unknown.
+    `bus_bytes_per_s` and `network_bytes_per_s` are usable rates of one device's link inside a node and beyond it.
     """
 
     gemm: Units
@@ -91,6 +107,8 @@ class Rates:
     interference: Quantity
     prefill_floor_per_layer_s: Quantity
     assumptions: tuple[str, ...]
+    devices_per_node: int | None = None
+    network_bytes_per_s: float | None = None
     experts: Units | None = None
     expert_efficiency: Quantity = 1.0
     expert_weight_efficiency: Quantity = 1.0
@@ -222,6 +240,8 @@ def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile |
         interference=_first(profile.interference, None, default("interference")),
         prefill_floor_per_layer_s=profile.prefill_floor_per_layer_s,
         assumptions=_distinct((*linear.units.assumptions, *experts.units.assumptions, *attention.assumptions)),
+        devices_per_node=hardware.devices_per_node,
+        network_bytes_per_s=None if hardware.network_bytes_per_s is None else default("bus_share_of_link") * hardware.network_bytes_per_s,
         experts=experts.units,
         expert_efficiency=experts.efficiency,
         expert_weight_efficiency=experts.read_efficiency,

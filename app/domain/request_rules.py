@@ -31,6 +31,7 @@ class Load:
     tp: Quantity
     pp: Quantity
     ep: Quantity
+    dp: Quantity
 
     @classmethod
     def of(cls, request: Request) -> "Load":
@@ -65,7 +66,7 @@ class Rule:
 
 def rules(architecture: ModelArchitecture, hardware: HardwareProfile, mode: str) -> tuple[Rule, ...]:
     """The rules for a model on a device, in the order in which a message is chosen."""
-    heads, kv_heads, layers = architecture.heads, architecture.kv_heads, architecture.layers
+    layers = architecture.layers
     linked = hardware.link_bytes_per_s is not None or mode == "textbook"
     return (
         _between("prompt_tokens", 1, TOKEN_LIMIT),
@@ -75,38 +76,83 @@ def rules(architecture: ModelArchitecture, hardware: HardwareProfile, mode: str)
         _between("cached_prefix_tokens", 0, TOKEN_LIMIT),
         _between("tp", 1, TP_LIMIT),
         _between("pp", 1, layers, f", the number of layers of {architecture.name}"),
-        Rule("ep", "must be 1: this dense model has no experts to spread.", lambda load: load.ep != 1),
+        _between("dp", 1, TP_LIMIT),
+        _between("ep", 1, TP_LIMIT),
+        *_expert_rules(architecture),
         Rule(
             "cached_prefix_tokens",
             "must be smaller than prompt_tokens: at least one token of the prompt is left to compute.",
             lambda load: load.cached_prefix_tokens >= load.prompt_tokens,
         ),
-        Rule(
-            "tp",
-            f"does not divide the {heads} attention heads of {architecture.name}; take a divisor.",
-            lambda load: np.mod(heads, np.maximum(load.tp, 1.0)) != 0,
-        ),
-        Rule(
-            "tp",
-            f"neither divides the {kv_heads} KV heads of {architecture.name} nor is a multiple of them.",
-            lambda load: (np.mod(kv_heads, np.maximum(load.tp, 1.0)) != 0) & (np.mod(load.tp, kv_heads) != 0),
-        ),
+        *_head_rules(architecture),
         Rule(
             "batch",
             "must be 1 when concurrency is given: a served load forms its own batches.",
             lambda load: False if load.concurrency is None else load.batch != 1,
         ),
-        Rule(
-            "tp",
-            f"needs a link between devices, and the profile of {hardware.name} states none; add link_bytes_per_s or take 1.",
-            lambda load: False if linked else load.tp > 1,
-        ),
-        Rule(
-            "pp",
-            f"needs a link between devices, and the profile of {hardware.name} states none; add link_bytes_per_s or take 1.",
-            lambda load: False if linked else load.pp > 1,
-        ),
+        *_link_rules(hardware, linked),
     )
+
+
+def _head_rules(architecture: ModelArchitecture) -> list[Rule]:
+    """Tensor-parallel ranks share heads evenly; KV heads are shared or copied."""
+    mixers = [part for group in architecture.groups for part in (group.attention, group.latent) if part is not None]
+    counts = dict.fromkeys(part.heads for part in mixers)
+    kv_counts = dict.fromkeys(group.attention.kv_heads for group in architecture.groups if group.attention)
+    inner = dict.fromkeys(group.recurrent.inner for group in architecture.groups if group.recurrent)
+    return [
+        *(_divides(heads, f"does not divide the {heads} attention heads of {architecture.name}; take a divisor.") for heads in counts),
+        *(_shares(heads, f"neither divides the {heads} KV heads of {architecture.name} nor is a multiple of them.") for heads in kv_counts),
+        *(_divides(width, f"does not divide the {width} channels of the recurrent layers; take a divisor.") for width in inner),
+    ]
+
+
+def _divides(count: int, sentence: str) -> Rule:
+    return Rule("tp", sentence, lambda load: np.mod(count, np.maximum(load.tp, 1.0)) != 0)
+
+
+def _shares(count: int, sentence: str) -> Rule:
+    return Rule("tp", sentence, lambda load: (np.mod(count, np.maximum(load.tp, 1.0)) != 0) & (np.mod(load.tp, count) != 0))
+
+
+def _expert_rules(architecture: ModelArchitecture) -> list[Rule]:
+    """Expert parallelism needs experts, an even share of them, and devices to put them on."""
+    counts = dict.fromkeys(group.experts.count for group in architecture.groups if group.experts)
+    if not counts:
+        return [Rule("ep", "must be 1: this dense model has no experts to spread.", lambda load: load.ep != 1)]
+    return [
+        Rule(
+            "ep",
+            "does not divide the tp x dp devices of a stage; experts are spread over all or an even part of them.",
+            lambda load: np.mod(load.tp * load.dp, np.maximum(load.ep, 1.0)) != 0,
+        ),
+        *(
+            Rule(
+                "ep",
+                f"does not divide the {count} experts of {architecture.name}; take a divisor.",
+                lambda load, count=count: np.mod(count, np.maximum(load.ep, 1.0)) != 0,  # type: ignore[misc]
+            )
+            for count in counts
+        ),
+    ]
+
+
+def _link_rules(hardware: HardwareProfile, linked: bool) -> list[Rule]:
+    """Several devices need a link, more than a node holds a network."""
+    word = f"needs a link between devices, and the profile of {hardware.name} states none; add link_bytes_per_s or take 1."
+    found = [] if linked else [_more_than_one(field, word) for field in ("tp", "pp", "dp")]
+    node = hardware.devices_per_node
+    if linked and node is not None and hardware.network_bytes_per_s is None:
+        beyond = (
+            f"x dp x pp needs more than the {node} devices of a node of {hardware.name}, whose profile states no network between nodes; "
+            "add network_bytes_per_s or take fewer."
+        )
+        found.append(Rule("tp", beyond, lambda load: load.tp * load.dp * load.pp > node))
+    return found
+
+
+def _more_than_one(field: str, sentence: str) -> Rule:
+    return Rule(field, sentence, lambda load: getattr(load, field) > 1)
 
 
 def _between(field: str, low: int, high: int, meaning: str = "") -> Rule:
@@ -140,6 +186,7 @@ def check_device(hardware: HardwareProfile) -> None:
         "bandwidth_bytes_per_s": hardware.bandwidth_bytes_per_s,
         "memory_bytes": hardware.memory_bytes,
         "link_bytes_per_s": hardware.link_bytes_per_s,
+        "network_bytes_per_s": hardware.network_bytes_per_s,
         "achieved_bandwidth_bytes_per_s": hardware.achieved_bandwidth_bytes_per_s,
         **{f"peak_flops_per_s.{key}": value for key, value in hardware.peak_flops_per_s.items()},
         **{f"achieved_flops_per_s.{key}": value for key, value in hardware.achieved_flops_per_s.items()},

@@ -13,16 +13,31 @@ Every function takes floats or numpy arrays. Source: the design's performance mo
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from app.domain.architecture import ModelArchitecture
 from app.domain.constants import default
 from app.domain.prediction import Bound, Part, PassCost, Term
 from app.domain.rates import Rates
-from app.domain.work import ElementBytes, Kind, OperatorWork, PassNumbers, Quantity, all_reduce_bytes
+from app.domain.work import (
+    ElementBytes,
+    Kind,
+    OperatorWork,
+    PassNumbers,
+    Placement,
+    Quantity,
+    all_reduce_bytes,
+    all_to_all_bytes,
+    routed_elements,
+)
+
+__all__ = ["Placement", "PricedPass", "PricedTerm", "attention_efficiency", "bound", "price", "price_dense"]
 
 _PARTS: dict[Kind, tuple[Part, Part]] = {
     "linear": ("compute", "weights"),
+    "expert": ("compute", "weights"),
     "attention": ("attention", "kv"),
+    "index": ("attention", "kv"),
     "elementwise": ("overhead", "overhead"),
 }
 
@@ -89,14 +104,6 @@ class PricedPass:
         )
 
 
-@dataclass(frozen=True)
-class Placement:
-    """How a pass is spread: tensor-parallel ranks that share each layer, pipeline stages that follow one another."""
-
-    tp: Quantity = 1.0
-    pp: Quantity = 1.0
-
-
 def price(
     architecture: ModelArchitecture,
     work: tuple[OperatorWork, ...],
@@ -110,34 +117,31 @@ def price(
     """Seconds of a pass from its work. `attention_share` is e_c of attention, `with_prompt` applies the engine's prefill floor."""
     fill = _fill(numbers, rates) if with_prompt else 1.0
     operator_terms = [_operator(one, rates, attention_share, fill) for one in work]
-    fixed, step = _fixed_terms(architecture, work, numbers, element, rates)
+    fixed, step = _fixed_terms(architecture, work, numbers, rates)
+    traffic = _expert_traffic(architecture, numbers, rates, placement)
     links = _link_terms(architecture, numbers, element, rates, placement)
-    terms = [*operator_terms, *fixed, *links]
+    terms = [*operator_terms, *fixed, *traffic, *links]
     time = _total([term.time_s for term in terms])
     if with_prompt and np.any(np.asarray(rates.prefill_floor_per_layer_s) > 0):
-        missing: Quantity = np.maximum(architecture.layers * rates.prefill_floor_per_layer_s - time, 0.0)
+        missing: Quantity = np.maximum(architecture.depth * rates.prefill_floor_per_layer_s - time, 0.0)
         terms.append(_overhead("prefill_floor", missing))
         time = time + missing
     compute = _total([term.compute_s for term in operator_terms])
     memory = _total([term.memory_s for term in operator_terms])
-    gemm_flops = _total([one.flops for one in work if one.kind != "attention"])
-    other_flops = _total([one.flops for one in work if one.kind == "attention"])
+    arithmetic = _total([one.flops / _peak(one.kind, rates) for one in work])
     moved = _total([one.bytes for one in work])
-    floor = np.maximum(
-        gemm_flops / rates.gemm.peak_flops_per_s + other_flops / rates.attention.peak_flops_per_s, moved / rates.bandwidth_bytes_per_s
-    )
     return PricedPass(
         terms=tuple(terms),
         time_s=time,
-        floor_s=floor,
+        floor_s=np.maximum(arithmetic, moved / rates.bandwidth_bytes_per_s),
         attainable_s=np.maximum(compute, memory),
         compute_s=compute,
         memory_s=memory,
         comm_s=_total([term.time_s for term in links]),
         overhead_s=_total([term.time_s for term in terms if term.part == "overhead"]),
-        flops=gemm_flops + other_flops,
+        flops=_total([one.flops for one in work]),
         bytes=moved,
-        weight_read_s=_total([one.weight_bytes for one in work]) / rates.achieved_bytes_per_s,
+        weight_read_s=_total([one.weight_bytes / (_read_share(one.kind, rates) * rates.bandwidth_bytes_per_s) for one in work]),
         step_s=step,
     )
 
@@ -161,51 +165,112 @@ def _fill(numbers: PassNumbers, rates: Rates) -> Quantity:
 
 def _operator(work: OperatorWork, rates: Rates, attention_share: Quantity, fill: Quantity) -> PricedTerm:
     """t = max(FLOPs / (e_c·peak), bytes / (e_b·bandwidth)) of one operator; its launches are a term of their own."""
-    if work.kind == "attention":
-        compute = work.flops / (attention_share * rates.attention.peak_flops_per_s)
-        memory = work.bytes / (rates.kv_efficiency * rates.bandwidth_bytes_per_s)
+    peak = _peak(work.kind, rates)
+    if work.kind in ("attention", "index"):
+        compute = work.flops / (attention_share * peak)
     else:
-        compute = fill * (work.flops / rates.achieved_flops_per_s)
-        memory = work.bytes / rates.achieved_bytes_per_s
+        compute = fill * (work.flops / ((rates.expert_efficiency if work.kind == "expert" else rates.gemm_efficiency) * peak))
+    memory = work.bytes / (_read_share(work.kind, rates) * rates.bandwidth_bytes_per_s)
     return PricedTerm(work.name, work.kind, _PARTS[work.kind][0], work.flops, work.bytes, compute, memory, np.maximum(compute, memory))
 
 
+def _peak(kind: Kind, rates: Rates) -> float:
+    """The specified rate of the units an operator runs on; an indexer's scores take the faster of the narrow and the wide ones."""
+    if kind == "attention":
+        return rates.attention.peak_flops_per_s
+    if kind == "index":
+        return max(rates.gemm.peak_flops_per_s, rates.expert_units.peak_flops_per_s, rates.attention.peak_flops_per_s)
+    return (rates.expert_units if kind == "expert" else rates.gemm).peak_flops_per_s
+
+
+def _read_share(kind: Kind, rates: Rates) -> Quantity:
+    """The share of the bandwidth that an operator's reads keep: e_kv of caches and states, e_bx of experts, e_b of the rest."""
+    if kind in ("attention", "index"):
+        return rates.kv_efficiency
+    return rates.expert_weight_efficiency if kind == "expert" else rates.weight_efficiency
+
+
 def _fixed_terms(
-    architecture: ModelArchitecture, work: tuple[OperatorWork, ...], numbers: PassNumbers, element: ElementBytes, rates: Rates
+    architecture: ModelArchitecture, work: tuple[OperatorWork, ...], numbers: PassNumbers, rates: Rates
 ) -> tuple[list[PricedTerm], Quantity]:
     """Times beside the work: GEMM launches, small kernels and attention launches, the scheduler's step, the unpacking of weights."""
-    launches = sum(one.launches for one in work)
+    launches = sum(one.launches for one in work if one.kind != "expert") * rates.launch_s
+    launches = launches + sum(one.launches for one in work if one.kind == "expert") * rates.expert_launch_s
     step = rates.step_s + rates.per_sequence_s * numbers.sequences
-    terms = [
-        _overhead("gemm_launches", launches * rates.launch_s),
-        _overhead("layer_kernels", architecture.layers * rates.per_layer_s),
-        _overhead("scheduler", step),
-    ]
+    terms = [_overhead("gemm_launches", launches), _overhead("layer_kernels", architecture.depth * rates.per_layer_s)]
+    if architecture.expert_layers:
+        terms.append(_overhead("expert_layer_kernels", architecture.expert_layers * rates.per_expert_layer_s))
+    if architecture.recurrent_layers:
+        terms.append(_overhead("recurrent_layer_kernels", architecture.recurrent_layers * rates.recurrent_layer_s))
+    terms.append(_overhead("scheduler", step))
     if rates.scalar_flops_per_s is not None and np.any(np.asarray(rates.alu_operations_per_weight) > 0):
-        weights = _total([one.weight_bytes for one in work if one.kind == "linear"]) / element.weight
+        weights = _total([one.weights for one in work])
         terms.append(_overhead("weight_unpacking", weights * rates.alu_operations_per_weight / rates.scalar_flops_per_s))
     return terms, step
+
+
+def _expert_traffic(architecture: ModelArchitecture, numbers: PassNumbers, rates: Rates, placement: Placement) -> list[PricedTerm]:
+    """What permuting tokens to their experts, quantising and combining them moves: every tensor-parallel rank touches every token."""
+    if not architecture.expert_layers:
+        return []
+    moved = rates.expert_traffic * routed_elements(architecture, numbers.tokens, placement.ep)
+    time = moved / (rates.expert_weight_efficiency * rates.bandwidth_bytes_per_s)
+    return [PricedTerm("expert_traffic", None, "overhead", 0.0, moved, 0.0, time, time)]
 
 
 def _link_terms(
     architecture: ModelArchitecture, numbers: PassNumbers, element: ElementBytes, rates: Rates, placement: Placement
 ) -> list[PricedTerm]:
-    """Two all-reduces a layer between tensor-parallel ranks, one send between pipeline stages; none on one device."""
+    """Collectives after each mixer and each feed-forward part, one send between pipeline stages; none on one device.
+
+    A mixer's tensor-parallel ranks reduce the tokens of their attention rank, a feed-forward part all G devices all tokens; with
+    attention data parallelism that is a gather and a scatter, or an all-to-all exchange where devices hold different experts.
+    """
     terms: list[PricedTerm] = []
-    bus = rates.bus_bytes_per_s
-    if np.any(np.asarray(placement.tp) > 1):
-        moved = all_reduce_bytes(architecture, numbers.tokens, element, placement.tp)
-        once = np.where(np.asarray(placement.tp) > 1, rates.all_reduce_alpha_s + moved / _bus(bus), 0.0)
-        terms.append(_communication("all_reduce", 2.0 * architecture.layers * once))
+    tp, dp, devices = (np.asarray(size) for size in (placement.tp, placement.dp, placement.devices))
+    bus = _bus(rates, devices)
+    if np.any(devices > 1):
+        local = numbers.of_one_rank(placement.dp).tokens
+        alone = _collective(rates, all_reduce_bytes(architecture, local, element, placement.tp), _bus(rates, tp), tp > 1)
+        together = _collective(rates, all_reduce_bytes(architecture, numbers.tokens, element, placement.devices), bus, devices > 1)
+        shared = np.where(dp > 1, 0.0, together)
+        gathered = np.where(dp > 1, together, 0.0)
+        spread = np.asarray((dp > 1) & (np.asarray(placement.ep) > 1))
+        mixing, dense = architecture.expert_layers, architecture.feed_forwards - architecture.expert_layers
+        terms.append(_communication("all_reduce", architecture.mixers * alone + architecture.feed_forwards * shared))
+        if np.any(dp > 1):
+            terms.append(_communication("gather_scatter", (dense + np.where(spread, 0.0, mixing)) * gathered))
+        if np.any(spread) and mixing:
+            exchanged = sum(
+                group.count * all_to_all_bytes(architecture, numbers.tokens, group.experts.chosen, element, placement.devices)
+                for group in architecture.groups
+                if group.experts
+            )
+            twice = 2.0 * mixing * rates.all_reduce_alpha_s + exchanged / bus
+            terms.append(_communication("all_to_all", np.where(spread, twice, 0.0)))
     if np.any(np.asarray(placement.pp) > 1):
-        send = rates.send_s + numbers.tokens * architecture.hidden * element.activation / _bus(bus)
+        stage_link = _bus(rates, devices * np.asarray(placement.pp))
+        send = rates.send_s + numbers.tokens * architecture.hidden * element.message / stage_link
         terms.append(_communication("stage_send", np.where(np.asarray(placement.pp) > 1, (placement.pp - 1.0) * send, 0.0)))
     return terms
 
 
-def _bus(bytes_per_s: float | None) -> float:
-    """The link's usable rate; a placement that needs an unknown link was refused before, so its cells are NaN, never a guess."""
-    return float("nan") if bytes_per_s is None else bytes_per_s
+def _collective(rates: Rates, moved: Quantity, bus: Quantity, needed: npt.NDArray[np.bool_]) -> Quantity:
+    """Seconds of one all-reduce where one is needed, else 0."""
+    time: Quantity = np.where(needed, rates.all_reduce_alpha_s + moved / bus, 0.0)
+    return time
+
+
+def _bus(rates: Rates, devices: Quantity) -> Quantity:
+    """The usable rate between so many devices: the link's inside a node, the network's beyond it.
+
+    A placement that needs an unknown link was refused before, so its cells are NaN, never a guess.
+    """
+    inside = float("nan") if rates.bus_bytes_per_s is None else rates.bus_bytes_per_s
+    if rates.devices_per_node is None:
+        return inside
+    beyond = float("nan") if rates.network_bytes_per_s is None else rates.network_bytes_per_s
+    return np.where(np.asarray(devices) > rates.devices_per_node, beyond, inside)
 
 
 def _overhead(name: str, time: Quantity) -> PricedTerm:

@@ -16,7 +16,7 @@ from app.domain.request_rules import check
 
 __all__ = ["MODEL_VERSION", "Grid", "Refusal", "attention_flops_textbook", "predict", "predict_grid", "total_s"]
 
-MODEL_VERSION = "dense-2"
+MODEL_VERSION = "layers-1"
 
 
 def predict(

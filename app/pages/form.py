@@ -12,7 +12,7 @@ from app.services.predicting import FOUNDING_HARDWARE, FOUNDING_MODEL, FOUNDING_
 _LARGEST = 10_000_000
 _NAMES = {"model": FOUNDING_MODEL, "hardware": FOUNDING_HARDWARE}
 _WHOLE = frozenset(
-    ("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep"),
+    ("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep", "dp"),
 )
 KEYS = (*_NAMES, *(item.name for item in fields(Request)))
 DEFAULTS: Mapping[str, Any] = {**_NAMES, **{item.name: getattr(FOUNDING_REQUEST, item.name) for item in fields(Request)}}

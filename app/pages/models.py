@@ -9,9 +9,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
 from app.domain.errors import InvalidRequest, PhaselineError
+from app.pages.model_view import group_views, kinds
 from app.pages.rendering import page_context, render
 from app.services import profiles
-from app.services.profile_json import architecture_json
 
 router = APIRouter(prefix="/models")
 
@@ -24,7 +24,7 @@ def model_list(request: Request) -> Response:
     book = profiles.read_book(page_context(request))
     words = request.query_params.get("q", "").lower().split()
     found = [(origin, entry) for origin, entry in book.all_models() if all(w in f"{entry.name} {entry.slug}".lower() for w in words)]
-    values = {"models": found, "total": len(book.all_models()), "q": request.query_params.get("q", "")}
+    values = {"models": found, "total": len(book.all_models()), "q": request.query_params.get("q", ""), "kinds": kinds}
     return render(request, "pages/model_list.html", values, block="results")
 
 
@@ -55,7 +55,7 @@ def model_page(request: Request, slug: str) -> Response:
     """One model: its shapes and what follows from them."""
     book = profiles.read_book(page_context(request))
     entry = profiles.find_model(book, slug)
-    values = {"model": entry, "origin": book.model_origin(slug), "shapes": architecture_json(entry.architecture)}
+    values = {"model": entry, "origin": book.model_origin(slug), "groups": group_views(entry.architecture)}
     return render(request, "pages/model.html", values)
 
 

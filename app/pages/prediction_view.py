@@ -83,7 +83,7 @@ def _left_behind(found: Answer) -> str:
     request, architecture = found.prediction.request, found.model.architecture
     positions = request.prompt_tokens + request.output_tokens // 2
     cache = architecture.kv_cache_bytes(positions, number_format(request.kv_dtype, "kv_dtype").bytes)
-    weights = (architecture.declared_parameters or architecture.parameters) * number_format(request.weight_dtype).bytes
+    weights = architecture.active_parameters * number_format(request.weight_dtype).bytes
     return f"{count(positions)} positions leave {bytes_(cache)} of KV cache, {percent(cache / weights)} of the weights"
 
 
@@ -174,12 +174,15 @@ def _bytes_words(found: Answer) -> str:
     if found.prediction.attention_beside is None:
         return "weights once a pass, with KV cache and activations"
     width = number_format(request.weight_dtype).payload_bytes
+    if found.model.architecture.expert_layers:
+        return (
+            f"the weights that these tokens touch at {width:g} byte{'s' if width > 1 else ''}{_devices(request.tp)}, crossing once a pass"
+        )
     return f"{_parameters(found)} weights at {width:g} byte{'s' if width > 1 else ''}{_devices(request.tp)}, crossing once a pass"
 
 
 def _parameters(found: Answer) -> str:
-    architecture = found.model.architecture
-    return count_billions(architecture.declared_parameters or architecture.parameters)
+    return count_billions(found.model.architecture.active_parameters)
 
 
 def _devices(tp: int) -> str:

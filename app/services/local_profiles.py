@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog import ModelEntry
-from app.domain.architecture import from_config
+from app.domain.configs import from_config
 from app.domain.errors import InvalidRequest
 from app.services.profile_json import hardware_from, slug_of
 from app.services.profiles import ProfileBook

@@ -11,7 +11,14 @@ from app.domain.hardware import HardwareProfile, Provenance
 from app.domain.text import clean_text
 
 RATE_FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8")
-_HARDWARE_NUMBERS = ("memory_bytes", "bandwidth_bytes_per_s", "achieved_bandwidth_bytes_per_s", "link_bytes_per_s", "tdp_w")
+_HARDWARE_NUMBERS = (
+    "memory_bytes",
+    "bandwidth_bytes_per_s",
+    "achieved_bandwidth_bytes_per_s",
+    "link_bytes_per_s",
+    "network_bytes_per_s",
+    "tdp_w",
+)
 _HARDWARE_RATES = ("peak_flops_per_s", "achieved_flops_per_s")
 # Figures that a fit gives, by their least and largest value; those of the second table by number format.
 _FITTED = {"bandwidth_efficiency": (0.01, 1.0), "launch_s": (0.0, 0.01)}
@@ -38,9 +45,18 @@ def hardware_json(profile: HardwareProfile, origin: str) -> dict[str, Any]:
 def architecture_json(architecture: ModelArchitecture) -> dict[str, Any]:
     """The shapes of a model and what follows from them."""
     data = asdict(architecture)
+    for group, kept in zip(architecture.groups, data["groups"], strict=True):
+        # What a layer does not have is left out; nothing else is null here.
+        for part in ("attention", "latent", "recurrent", "mlp", "experts"):
+            if getattr(group, part) is None:
+                del kept[part]
+    data["groups"] = list(data["groups"])
     data["notes"] = list(architecture.notes)
+    data["layers"] = architecture.layers
     data["parameters"] = architecture.parameters
+    data["active_parameters"] = architecture.active_parameters
     data["kv_bytes_per_token"] = architecture.kv_bytes_per_token(2.0)
+    data["state_bytes"] = architecture.state_bytes
     return data
 
 
@@ -73,9 +89,10 @@ def hardware_from(draft: Mapping[str, Any], base: HardwareProfile | None = None)
     values |= {key: clean_text(str(draft[key] or "")) for key in _HARDWARE_TEXTS if key in draft}
     if "link_name" in values:
         values["link_name"] = values["link_name"] or None
-    if "released_year" in draft:
-        year = _number(draft["released_year"], "released_year")
-        values["released_year"] = None if year is None else int(year)
+    for key in ("released_year", "devices_per_node"):
+        if key in draft:
+            whole = _number(draft[key], key)
+            values[key] = None if whole is None else int(whole)
     if "aliases" in draft:
         values["aliases"] = tuple(clean_text(str(alias)) for alias in draft["aliases"] or ())
     profile = replace(base or _empty_hardware(values), **values)
@@ -96,7 +113,9 @@ def _provenance(before: HardwareProfile | None, after: HardwareProfile) -> dict[
 
 def _figures(profile: HardwareProfile) -> dict[str, float]:
     """Every figure that a user may set, rates by number format, under the key that its source has."""
-    single = {key: value for key in (*_HARDWARE_NUMBERS, "released_year") if (value := getattr(profile, key)) is not None}
+    single = {
+        key: value for key in (*_HARDWARE_NUMBERS, "released_year", "devices_per_node") if (value := getattr(profile, key)) is not None
+    }
     return single | {f"{key}.{dtype}": rate for key in _HARDWARE_RATES for dtype, rate in getattr(profile, key).items()}
 
 

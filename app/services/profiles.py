@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from app.catalog import Catalog, ModelEntry, normalise_device_name, normalise_model_name
-from app.domain.architecture import from_config
+from app.domain.configs import from_config
 from app.domain.engine import EngineProfile
 from app.domain.errors import InvalidRequest, NotFound, UnknownName
 from app.domain.hardware import HardwareProfile

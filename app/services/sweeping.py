@@ -17,7 +17,7 @@ from app.services.summary import number
 
 MAX_CELLS = 10_000
 _NAMED_KEYS = ("model", "hardware")
-_WHOLE_KEYS = (*AXES, "ep")
+_WHOLE_KEYS = AXES
 Axes = Mapping[str, Sequence[int | str]]
 Columns = dict[str, npt.NDArray[np.float64]]
 Position = tuple[int | slice, ...]

@@ -5,7 +5,7 @@ One class serves the three tables, since they differ in nothing but the dataclas
 
 import dataclasses
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -18,6 +18,7 @@ from app.domain.architecture import ModelArchitecture
 from app.domain.engine import EngineProfile
 from app.domain.errors import PhaselineError, UnknownName
 from app.domain.hardware import HardwareProfile
+from app.store.model_data import read_architecture
 from app.store.plain import from_plain, to_plain
 from app.store.tables import EngineProfileRow, HardwareProfileRow, ModelProfileRow, ProfileTable
 from app.store.types import storable_json, storable_text
@@ -79,11 +80,11 @@ class Synchronised:
 
 
 class Profiles(Generic[T]):
-    """The profiles of one kind. `noun` is the word for one in a message."""
+    """The profiles of one kind. `read` makes one from its stored data, `noun` is the word for one in a message."""
 
-    def __init__(self, table: type[ProfileTable], kind: type[T], noun: str) -> None:
+    def __init__(self, table: type[ProfileTable], read: Callable[[Mapping[str, Any]], T], noun: str) -> None:
         self._table = table
-        self._kind = kind
+        self._read = read
         self._noun = noun
 
     def all(self, session: Session) -> tuple[Profile[T], ...]:
@@ -192,7 +193,7 @@ class Profiles(Generic[T]):
             slug=row.slug,
             name=row.name,
             origin=cast(Origin, row.origin),
-            data=from_plain(self._kind, row.data),
+            data=self._read(row.data),
             aliases=tuple(row.aliases),
             source=row.source,
             notes=row.notes,
@@ -201,9 +202,17 @@ class Profiles(Generic[T]):
         )
 
 
-HARDWARE: Profiles[HardwareProfile] = Profiles(HardwareProfileRow, HardwareProfile, "hardware profile")
-MODELS: Profiles[ModelArchitecture] = Profiles(ModelProfileRow, ModelArchitecture, "model profile")
-ENGINES: Profiles[EngineProfile] = Profiles(EngineProfileRow, EngineProfile, "engine profile")
+def _read_hardware(data: Mapping[str, Any]) -> HardwareProfile:
+    return from_plain(HardwareProfile, data)
+
+
+def _read_engine(data: Mapping[str, Any]) -> EngineProfile:
+    return from_plain(EngineProfile, data)
+
+
+HARDWARE: Profiles[HardwareProfile] = Profiles(HardwareProfileRow, _read_hardware, "hardware profile")
+MODELS: Profiles[ModelArchitecture] = Profiles(ModelProfileRow, read_architecture, "model profile")
+ENGINES: Profiles[EngineProfile] = Profiles(EngineProfileRow, _read_engine, "engine profile")
 
 
 def _columns(new: NewProfile[T]) -> dict[str, Any]:

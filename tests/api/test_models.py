@@ -114,13 +114,14 @@ def test_a_change_is_no_clone(api: TestClient) -> None:
 
 
 NOT_PRICED: dict[str, tuple[dict[str, Any], str]] = {
-    "a mixture of experts": ({"model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2}, "model_type"),
-    "another mixture": ({"model_type": "deepseek_v3", "n_routed_experts": 256, "kv_lora_rank": 512}, "model_type"),
+    "more experts than there are": ({"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 8}, "num_local_experts"),
+    "latent attention without its sizes": ({"model_type": "deepseek_v3", "n_routed_experts": 256, "kv_lora_rank": 512}, "qk_nope_head_dim"),
+    "blocks of their own": ({"model_type": "nemotron-nas", "block_configs": [{}]}, "block_configs"),
     "experts in a Llama": ({"num_local_experts": 8, "num_experts_per_tok": 2}, "num_local_experts"),
     "experts by another key": ({"num_experts": 128}, "num_experts"),
     "routed experts": ({"n_routed_experts": 256}, "n_routed_experts"),
     "latent attention": ({"model_type": "llama", "kv_lora_rank": 512}, "kv_lora_rank"),
-    "a state-space model": ({"model_type": "mamba2", "state_size": 128}, "model_type"),
+    "a state-space model without heads": ({"model_type": "mamba2", "state_size": 128}, "num_heads"),
     "no kind": ({"model_type": None}, "model_type"),
     "an unknown kind": ({"model_type": "brand_new"}, "model_type"),
     "no layers": ({"num_hidden_layers": None}, "num_hidden_layers"),

@@ -89,12 +89,12 @@ def test_a_model_is_pasted_changed_and_deleted(window: Window) -> None:
     window.sees("No model is called “bench model”")
 
 
-def test_a_mixture_of_experts_is_refused_by_its_field(window: Window) -> None:
+def test_blocks_of_their_own_are_refused_by_their_field(window: Window) -> None:
     window.allow("the server responded with a status of 422")
     window.go("/models/new")
     window.page.get_by_label("Name", exact=True).fill("Sparse")
-    config = {**CONFIG, "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2}
+    config = {**CONFIG, "model_type": "nemotron-nas", "block_configs": [{}]}
     window.page.get_by_label("config.json").fill(json.dumps(config))
     window.page.get_by_role("button", name="Save").click()
-    window.sees("model_type", inside="#error-config")
+    window.sees("block_configs", inside="#error-config")
     assert json.loads(window.page.get_by_label("config.json").input_value()) == config

@@ -24,9 +24,7 @@ def catalog(devices: Any = (), models: Any = (), engines: Any = ()) -> Catalog:
 
 
 def test_two_models_of_other_shapes_under_one_alias() -> None:
-    with pytest.raises(
-        CatalogFault, match=r"model b: 'x/Shared-1B-Instruct' already names a, whose shapes differ in sliding_window, windowed_layers"
-    ):
+    with pytest.raises(CatalogFault, match=r"model b: 'x/Shared-1B-Instruct' already names a, whose shapes differ in groups"):
         catalog(
             models=[model("a", aliases=["Shared-1B"]), model("b", sliding_window=8, windowed_layers=2, aliases=["x/Shared-1B-Instruct"])]
         )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from app.catalog import Kind, load, normalise_device_name, normalise_engine_name, normalise_model_name
 from app.catalog.names import LONGEST_NAME, MODEL_SUFFIXES
+from app.domain.layers import FULL, Reach
 
 DEVICE_SPELLINGS = {
     "NVIDIA H100 80GB HBM3": "h100-sxm5-80gb",
@@ -65,6 +66,10 @@ NO_DEVICE = (
     " - ",
 )
 MODEL_SPELLINGS = {
+    "nvidia/DeepSeek-R1-NVFP4": "deepseek-r1",
+    "Qwen/Qwen3-235B-A22B-FP8": "qwen3-235b-a22b",
+    "gpt-oss-120b": "gpt-oss-120b",
+    "mistralai/Mixtral-8x7B-Instruct-v0.1": "mixtral-8x7b-v0-1",
     "meta-llama/Llama-3.1-8B-Instruct": "llama-3-1-8b",
     "nvidia/Llama-3.1-8B-Instruct-FP8": "llama-3-1-8b",
     "META-LLAMA/meta-llama-3.1-8b": "llama-3-1-8b",
@@ -86,16 +91,12 @@ MODEL_SPELLINGS = {
 }
 # Mixtures of experts, other families, other sizes: near in letters, far in shapes.
 NO_MODEL = (
-    "openai/gpt-oss-20b",
-    "Qwen/Qwen3-30B-A3B",
+    "Qwen/Qwen3-30B-A3B-Thinking-Mini",
+    "deepseek-ai/DeepSeek-R1-Distill-Unknown-3B",
     "Qwen/Qwen2.5-VL-7B-Instruct",
     "Qwen/Qwen2.5-1.5B-Instruct",
-    "mistralai/Mixtral-8x7B-Instruct-v0.1",
     "meta-llama/Llama-3.1-8B-Instruct-edit",
-    "meta-llama/Llama-4-Scout-17B-16E-Instruct",
-    "microsoft/phi-2",
     "google/gemma-3-4b-it",
-    "deepseek-ai/DeepSeek-R1",
     "/models/ggml-model-q4_0.gguf",
     "llama 7B mostly Q4_0",
     "Instruct",
@@ -147,8 +148,8 @@ def test_versions_that_differ_by_their_window_are_kept_apart() -> None:
     first, second = (load().find_model(f"mistralai/Mistral-7B-Instruct-v0.{n}") for n in (1, 2))
     assert first is not None
     assert second is not None
-    assert (first.architecture.sliding_window, first.architecture.windowed_layers) == (4096, 32)
-    assert (second.architecture.sliding_window, second.architecture.windowed_layers) == (None, 0)
+    assert [(group.count, group.reach) for group in first.architecture.groups] == [(32, Reach("window", 4096))]
+    assert [(group.count, group.reach) for group in second.architecture.groups] == [(32, FULL)]
 
 
 @pytest.mark.parametrize(("words", "slug"), ENGINE_SPELLINGS.items())

@@ -34,9 +34,9 @@ def figures_of(profile: HardwareProfile | EngineProfile) -> dict[str, Any]:
 
 
 def test_counts() -> None:
-    # 115 devices of the specification table and the textbook one; 52 dense models and the textbook one
+    # 115 devices of the specification table and the textbook one; 122 models and the textbook one
     assert len(HARDWARE) == 116
-    assert len(MODELS) == 53
+    assert len(MODELS) == 123
     assert {engine.slug for engine in ENGINES} >= {"vllm", "sglang", "tensorrt-llm", "llama-cpp", "transformers", "gpt-fast"}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.domain.prediction import Request
 from app.domain.serving import MODEL_VERSION, predict
-from tests.domain.subjects import ENGINE, GEFORCE, LLAMA_8B, OLD_CARD, SERVER, WINDOWED
+from tests.domain.subjects import ENGINE, GEFORCE, HYBRID, LLAMA_8B, MIXTURE, OLD_CARD, SERVER, SPARSE_LATENT, WINDOWED
 
 FILE = Path(__file__).with_name("golden_predictions.json")
 REQUESTS = {
@@ -26,6 +26,17 @@ REQUESTS = {
     "fp8": Request(weight_dtype="fp8", kv_dtype="fp8"),
     "q4_k_m": Request(weight_dtype="q4_k_m", activation_dtype="fp16"),
     "prefix": Request(cached_prefix_tokens=1900),
+}
+MIXED_REQUESTS = {
+    "one stream": Request(),
+    "textbook": Request(calibration="textbook"),
+    "batch 32, fp8": Request(batch=32, weight_dtype="fp8_block", kv_dtype="fp8"),
+    "served 64, nvfp4": Request(concurrency=64, prompt_tokens=8192, output_tokens=1024, weight_dtype="nvfp4"),
+    "tp 8": Request(batch=64, tp=8),
+    "tp 8, ep 8": Request(batch=64, tp=8, ep=8),
+    "dp 8, ep 8": Request(batch=64, dp=8, ep=8),
+    "tp 2, dp 4": Request(batch=64, tp=2, dp=4),
+    "long context": Request(prompt_tokens=64_000, output_tokens=100, cached_prefix_tokens=60_000),
 }
 SERVER_REQUESTS = {"tp 4": Request(tp=4), "pp 2": Request(pp=2), "engine": Request(concurrency=16)}
 
@@ -46,6 +57,10 @@ def build() -> dict[str, object]:
     for model, device in itertools.product((LLAMA_8B, WINDOWED), (SERVER, GEFORCE, OLD_CARD)):
         for name, request in REQUESTS.items():
             cases[f"{model.name} | {device.slug} | {name}"] = entry(predict(model, device, request))
+    for model, (name, request) in itertools.product((MIXTURE, SPARSE_LATENT, HYBRID), MIXED_REQUESTS.items()):
+        if model is HYBRID and name.startswith("tp 8"):
+            request = dataclasses.replace(request, tp=4, ep=min(request.ep, 4))
+        cases[f"{model.name} | {SERVER.slug} | {name}"] = entry(predict(model, SERVER, request))
     for name, request in SERVER_REQUESTS.items():
         engine = ENGINE if name == "engine" else None
         cases[f"{LLAMA_8B.name} | {SERVER.slug} | {name}"] = entry(predict(LLAMA_8B, SERVER, request, engine=engine))

@@ -1,11 +1,12 @@
 """Models, devices and engines that the domain tests price: small enough to work out by hand, or the founding text's own."""
 
-from app.domain.architecture import ModelArchitecture
+from app.domain.architecture import ModelArchitecture, dense
 from app.domain.engine import EngineProfile
 from app.domain.hardware import HardwareProfile
+from app.domain.layers import Attention, Experts, Latent, LayerGroup, Mlp, Reach, Recurrent
 
 # The founding text: 8e9 parameters, 4.2e14 FLOP/s achieved of a 9.89e14 peak, 3.35e12 bytes/s.
-TEXTBOOK_8B = ModelArchitecture(
+TEXTBOOK_8B = dense(
     name="textbook-8b",
     model_type="llama",
     layers=32,
@@ -30,7 +31,7 @@ TEXTBOOK_H100 = HardwareProfile(
 )
 
 # Two layers small enough for a pencil: 1,704 parameters (see test_architecture).
-TINY = ModelArchitecture(
+TINY = dense(
     name="tiny",
     model_type="llama",
     layers=2,
@@ -43,7 +44,7 @@ TINY = ModelArchitecture(
     norm_parameters_per_layer=16,
     final_norm_parameters=8,
 )
-LLAMA_8B = ModelArchitecture(
+LLAMA_8B = dense(
     name="llama-8b",
     model_type="llama",
     layers=32,
@@ -57,8 +58,54 @@ LLAMA_8B = ModelArchitecture(
     final_norm_parameters=4096,
     max_positions=131072,
 )
+# 128 experts of which a token takes 4, every second layer sees 128 positions; experts alone are kept in 4 bits.
+MIXTURE = ModelArchitecture(
+    "mixture",
+    "gpt_oss",
+    hidden=2880,
+    vocab=201088,
+    groups=tuple(
+        LayerGroup(
+            18,
+            Attention(64, 8, 64, reach=reach),
+            experts=Experts(128, 4, 2880, expert_vectors=8640, vectors=128),
+            norm_parameters=5760,
+            bias_parameters=8064,
+        )
+        for reach in (Reach(), Reach("window", 128))
+    ),
+    final_norm_parameters=2880,
+    experts_alone_quantised=True,
+)
+# Latent attention, sparse on the best 2,048 positions; a shared expert beside 256 routed ones, the first layers dense.
+_LATENT = Latent(128, 1536, 512, 128, 64, 128, top_k=2048, index_heads=64, index_dim=128)
+SPARSE_LATENT = ModelArchitecture(
+    "sparse-latent",
+    "deepseek_v32",
+    hidden=7168,
+    vocab=129280,
+    groups=(
+        LayerGroup(3, latent=_LATENT, mlp=Mlp(18432), norm_parameters=16640),
+        LayerGroup(58, latent=_LATENT, experts=Experts(256, 8, 2048, shared_intermediate=2048), norm_parameters=16640),
+    ),
+    final_norm_parameters=7168,
+)
+# Three layers of four with a recurrent state, the fourth with gated attention; many small experts.
+_EXPERTS = Experts(512, 10, 512, shared_intermediate=512, vectors=2048)
+_DELTA = Recurrent("gated_delta_net", 4096, 12352, 524288, 24576, 4259840, 32960)
+HYBRID = ModelArchitecture(
+    "hybrid",
+    "qwen3_next",
+    hidden=2048,
+    vocab=151936,
+    groups=(
+        LayerGroup(36, recurrent=_DELTA, experts=_EXPERTS, norm_parameters=4096),
+        LayerGroup(12, Attention(16, 2, 256, gate=4096), experts=_EXPERTS, norm_parameters=4608),
+    ),
+    final_norm_parameters=2048,
+)
 # Five of six layers see 1,024 positions, tied tables, a query wider than hidden.
-WINDOWED = ModelArchitecture(
+WINDOWED = dense(
     name="windowed",
     model_type="gemma3_text",
     layers=12,

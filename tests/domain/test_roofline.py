@@ -16,7 +16,7 @@ NUMBERS = pass_numbers(3, 1, batch=2)
 
 def priced(tp: float = 1, pp: float = 1, rates: Rates | None = None, with_prompt: bool = False) -> PricedPass:
     rates = rates or resolve(PENCIL, Formats.of(Request()), None)
-    work = operators(TINY, NUMBERS, ElementBytes(), tp)
+    work = operators(TINY, NUMBERS, ElementBytes(), Placement(tp, pp))
     return price(TINY, work, NUMBERS, ElementBytes(), rates, 0.5, Placement(tp, pp), with_prompt)
 
 

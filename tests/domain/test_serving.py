@@ -9,6 +9,7 @@ from app.domain.architecture import ModelArchitecture
 from app.domain.engine import EngineProfile
 from app.domain.errors import InvalidRequest
 from app.domain.hardware import HardwareProfile
+from app.domain.layers import Attention, LayerGroup, Mlp
 from app.domain.phases import Question, decode_step_s
 from app.domain.prediction import Prediction, Request
 from app.domain.request_rules import Load
@@ -237,7 +238,7 @@ def test_a_request_that_cannot_be_priced_is_refused_by_field(changes: dict[str, 
 
 
 def test_tp_between_divisor_and_multiple_of_the_kv_heads_is_refused() -> None:
-    twelve = dataclasses.replace(LLAMA_8B, heads=24, kv_heads=8)
+    twelve = dataclasses.replace(LLAMA_8B, groups=(LayerGroup(32, Attention(24, 8, 128), mlp=Mlp(14336)),))
     assert ask(twelve, tp=24).memory.fits is True
     with pytest.raises(InvalidRequest, match="KV heads"):
         ask(twelve, tp=12)

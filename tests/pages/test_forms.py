@@ -292,7 +292,7 @@ def test_a_model_of_ones_own_from_its_config_to_its_end(shop: TestClient) -> Non
     assert (answer.status_code, answer.headers["location"]) == (303, "/models/lab-model")
     shown = words_of(shop.get("/models/lab-model").text)
     assert f"Parameters from the shapes {parameters:,}" in shown
-    assert "KV heads 4" in shown
+    assert "4 KV heads of" in shown
     assert "Also written lab/one, lab/two." in shown
     before = shop.get("/api/v1/models/lab-model").json()
     assert post(shop, "/models/lab-model/edit", **form_of(shop, "/models/lab-model/edit")).status_code == 303
@@ -313,7 +313,7 @@ def test_a_copy_of_a_shipped_model_keeps_its_shapes(shop: TestClient) -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ('{"model_type": "mixtral", "num_local_experts": 8}', "model_type"),
+        ('{"model_type": "mixtral", "num_local_experts": 8}', "hidden_size"),
         (json.dumps({**CONFIG, "num_local_experts": 8}), "num_local_experts"),
         (json.dumps({**CONFIG, "kv_lora_rank": 512}), "kv_lora_rank"),
         ("{not json", "This is not JSON: "),

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from app.domain.architecture import ModelArchitecture
+from app.domain.architecture import dense
 from app.domain.engine import EngineProfile
 from app.domain.errors import UnknownName
 from app.domain.hardware import HardwareProfile, Provenance
 from app.store.database import Database
+from app.store.model_data import read_architecture
+from app.store.plain import to_plain
 from app.store.profiles import ENGINES, HARDWARE, MODELS, NewProfile, Profile, Profiles, ReadOnlyProfile, SlugTaken, Synchronised
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -26,7 +28,7 @@ DEVICE = HardwareProfile(
     aliases=("x-one",),
     provenance={"bandwidth_bytes_per_s": Provenance("one-source", "data sheet")},
 )
-MODEL = ModelArchitecture("M", "llama", layers=2, hidden=8, heads=2, kv_heads=1, head_dim=4, intermediate=16, vocab=32, notes=("a note",))
+MODEL = dense("M", "llama", layers=2, hidden=8, heads=2, kv_heads=1, head_dim=4, intermediate=16, vocab=32, notes=("a note",))
 ENGINE = EngineProfile(slug="e", name="E", itl_range=(0.8, 1.3))
 
 
@@ -163,3 +165,14 @@ def test_a_profile_written_by_another_version_is_read(database: Database) -> Non
         row.data = {key: value for key, value in row.data.items() if key != "notes"} | {"of_the_future": 1}
     with database.read() as session:
         assert HARDWARE.require(session, "x1").data == DEVICE
+
+
+def test_a_model_stored_before_layers_had_groups_still_loads() -> None:
+    flat = {"name": "M", "model_type": "gemma2", "layers": 4, "hidden": 8, "heads": 2, "kv_heads": 1, "head_dim": 4, "intermediate": 16}
+    flat |= {"vocab": 32, "gated_mlp": False, "tied_embeddings": True, "sliding_window": 64, "windowed_layers": 2, "notes": ["a note"]}
+    flat |= {"norm_parameters_per_layer": 16, "bias_parameters_per_layer": 3, "final_norm_parameters": 8, "of_another_version": 1}
+    model = read_architecture(flat)
+    assert (model.layers, model.layers_that_see("window"), model.notes) == (4, 2, ("a note",))
+    # q and o 128, k and v 64, a plain MLP 256, norms 16, biases 3; one table and a norm
+    assert model.parameters == 4 * (128 + 64 + 256 + 16 + 3) + 256 + 8
+    assert read_architecture(to_plain(model)) == model

@@ -48,7 +48,7 @@ def costs_of(question: Question, schedule: Schedule, speculation: Speculation) -
         prompt_s=passes.prompt(tokens) - np.interp(tokens, lengths, prompt_read) - each,
         logits_s=passes.logits(tokens),
         sequence_s=each,
-        prompt_floor_s=0.0 if question.textbook else question.architecture.layers * float(question.rates.prefill_floor_per_layer_s),
+        prompt_floor_s=0.0 if question.textbook else question.architecture.depth * float(question.rates.prefill_floor_per_layer_s),
         lengths=lengths,
         read_s=read,
         pair_s=passes.prompt_arithmetic(lengths) / lengths,
@@ -91,7 +91,7 @@ class _Passes:
     question: Question
 
     def _seconds(self, new: Quantity, context: Quantity, batch: Quantity, rows: Quantity, share: float, with_prompt: bool) -> Quantity:
-        numbers = pass_numbers(new, context, batch, self.question.architecture.sliding_window, rows=rows)
+        numbers = pass_numbers(new, context, batch, rows)
         return _without_floor(price_pass(self.question, numbers, share, with_prompt))
 
     def decode(self, tokens: Floats, rows: int) -> Floats:

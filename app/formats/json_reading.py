@@ -7,7 +7,7 @@ nesting beyond DEEPEST, numbers no computer holds, and a key that stands twice i
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pydantic_core import from_json
@@ -17,6 +17,7 @@ from app.domain.text import clean_text
 from app.formats.json_places import DEEPEST, path_at, repeated_at
 
 _PLACES_TOLD = 3
+_NESTING: set[type] = {dict, list}
 _KEY_END = re.compile(r'"\s*:')
 _SPACE = re.compile(r"\s*")
 _HUGE_NUMBER = re.compile(r"\d{4301}")
@@ -163,11 +164,19 @@ def _check_depth(value: object, deepest: int = DEEPEST) -> int:
         for item in level:
             if isinstance(item, dict):
                 keys += len(item)
-                below.extend(child for child in item.values() if isinstance(child, (dict, list)))
+                below.extend(_nested(item.values()))
             elif isinstance(item, list):
-                below.extend(child for child in item if isinstance(child, (dict, list)))
+                below.extend(_nested(item))
         level = below
     return keys
+
+
+def _nested(values: Collection[object]) -> Iterable[object]:
+    """The objects and lists among `values`. Long lists are of one kind, which their types tell quicker than a look at each."""
+    kinds = set(map(type, values))
+    if not kinds & _NESTING:
+        return ()
+    return values if kinds <= _NESTING else (value for value in values if type(value) in _NESTING)
 
 
 def _read_lines(text: str) -> Parts | None:

@@ -5,6 +5,7 @@ that do not fit together, or that time itself contradicts, are left aside with t
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -90,12 +91,22 @@ def _columns(record: Record) -> _Columns | None:
     columns = _Columns(size=next(iter(sizes.values())))
     for column, values in lists.items():
         setattr(columns, column, floats(values, _NAMES[column]))
-    for each in gaps:
+    columns.gaps = _gap_lists(gaps)
+    columns.errors = tuple(clean_text(error) if isinstance(error, str) and error else "" for error in errors)
+    return columns
+
+
+def _gap_lists(lists: list[object]) -> list[Floats]:
+    """The gaps of each request, converted all at once: a million short lists take a second and not twenty."""
+    pooled: list[object] = []
+    ends = [0]
+    for each in lists:
         if not isinstance(each, list):
             raise ArrayProblem("itls holds something that is no list of gaps")
-        columns.gaps.append(floats(each, "itls"))
-    columns.errors = tuple(clean_text(error) if isinstance(error, str) else "" for error in errors)
-    return columns
+        pooled += each
+        ends.append(len(pooled))
+    values = floats(pooled, "itls")
+    return [values[start:end] for start, end in pairwise(ends)]
 
 
 def _reading(columns: _Columns, duration_s: float | None, completed: int | None, failed: int, gaps_are_tokens: bool) -> ArrayReading:
@@ -188,7 +199,8 @@ def _summed(ttft: Floats, gaps: list[Floats]) -> Floats:
     """End to end as TTFT plus the gaps, which is how the client counts it; not known without gaps."""
     if not gaps:
         return np.full(ttft.size, np.nan)
-    between: Floats = np.array([each.sum() for each in gaps], dtype=np.float64)
+    request = np.repeat(np.arange(len(gaps)), [each.size for each in gaps])
+    between = np.bincount(request, weights=np.concatenate(gaps), minlength=len(gaps)).astype(np.float64, copy=False)
     return ttft + between
 
 

@@ -21,7 +21,7 @@ from app.client import Client
 from app.domain.comparison import Comparison, Side, compare
 from app.domain.errors import ImportRefused, InvalidRequest, PhaselineError, TooLarge
 from app.domain.text import clean_text
-from app.formats import read_runs
+from app.formats import joined, read_runs
 from app.services import runs as stored_runs
 from app.services.comparing import compare_runs
 from app.services.comparison_json import comparison_json
@@ -227,7 +227,7 @@ def import_command(
 def _to_send(files: Sequence[Path], values: Mapping[str, Any], samples: bool) -> list[tuple[str, bytes, dict[str, str]]]:
     """Name, bytes and fields of each file that goes to a server."""
     fields = {key: str(value) for key, value in values.items() if value is not None}
-    sending = [(name, data, fields) for name, data in _to_store(files)]
+    sending = [(name, data, fields) for name, data in joined(_to_store(files))]
     for sample in sample_files() if samples else ():
         told = {key: ",".join(value) if key == "tags" else str(value) for key, value in sample.overrides.items()}
         sending.append((sample.name, sample.data, told))
@@ -293,11 +293,10 @@ def _comparisons(names: Sequence[str]) -> list[Comparison]:
     if all(name.isascii() and name.isdigit() and len(name) < 1000 for name in names):
         return compare_runs(_context(), [int(name) for name in names])[1]
     sides: list[Side] = []
-    for name in names:
-        if name.isdigit():
-            raise InvalidRequest("runs", "Name run ids or files, not both in one comparison.")
-        path = Path(name)
-        for run in read_runs(path.name, _bytes(path)).runs:
+    if any(name.isdigit() for name in names):
+        raise InvalidRequest("runs", "Name run ids or files, not both in one comparison.")
+    for name, data in joined(_contents([Path(name) for name in names])):
+        for run in read_runs(name, data).runs:
             settings = {"model": run.model, "hardware": run.hardware, "engine": run.engine, "tp": run.tp, "weight_dtype": run.weight_dtype}
             sides.append(Side(len(sides) + 1, run, {**settings, "concurrency": run.workload.concurrency}))
     if len(sides) < 2:

@@ -167,6 +167,18 @@ def test_parse_prints_the_runs_and_stores_nothing(run: Run, tmp_path: Path) -> N
     assert not (tmp_path / "data").exists()
 
 
+def test_two_scrapes_are_parsed_stored_and_compared_as_one_run(run: Run, tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "data" / "vllm_prometheus"
+    before, after = (str(folder / f"2026-05_{name}.txt") for name in ("before", "after"))
+    answer = result(run("parse", after, before, "--json"))
+    assert [found["file"] for found in answer["runs"]] == ["2026-05_before.txt + 2026-05_after.txt"]
+    (stored,) = result(run("import", after, before, "--json"))["runs"]
+    assert stored["metrics"]["e2e_s"]["mean"] == answer["runs"][0]["metrics"]["e2e_s"]["mean"] == 1.06
+    other = written(tmp_path, "other.json", served_file())
+    (comparison,) = result(run("compare", before, after, other, "--json"))["comparisons"]
+    assert "The measured at differs: server against client." in comparison["comparable"]["reasons"]
+
+
 def test_parse_of_a_refused_file_exits_2_and_still_prints_the_others(run: Run, tmp_path: Path) -> None:
     good, bad = written(tmp_path, "good.json", served_file()), written(tmp_path, "bad.html", b"<html>no")
     answer = result(run("parse", good, bad, "--json"), code=2)

@@ -332,6 +332,37 @@ _ROWS = (
         "Clock of the device's memory while the run lasted; it moves decode.",
         ("NVML: memory clock",),
     ),
+    Metric(
+        "intensity_flops_per_byte",
+        "Work per byte",
+        "FLOP/byte",
+        "rate",
+        "neither",
+        "load",
+        "Floating-point operations of one device divided by the bytes it read and wrote, as the server counted them over the run: "
+        "where the run stands along the roofline.",
+        ("vLLM: estimated_flops_per_gpu / (estimated_read_bytes_per_gpu + estimated_write_bytes_per_gpu)",),
+    ),
+    Metric(
+        "flops_per_s",
+        "Work rate",
+        "FLOP/s",
+        "rate",
+        "higher",
+        "load",
+        "Floating-point operations of one device, as the server counted them, divided by the duration of the run, idle time inside.",
+        ("vLLM: rate of estimated_flops_per_gpu_total",),
+    ),
+    Metric(
+        "bytes_per_s",
+        "Memory rate",
+        "bytes/s",
+        "rate",
+        "higher",
+        "load",
+        "Bytes that one device read and wrote, as the server counted them, divided by the duration of the run, idle time inside.",
+        ("vLLM: rate of estimated_read_bytes_per_gpu_total and estimated_write_bytes_per_gpu_total",),
+    ),
 )
 
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _ROWS}

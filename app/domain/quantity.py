@@ -136,8 +136,9 @@ def factor(value: float | None) -> str:
 
 
 def in_metric_unit(value: float | None, unit: str) -> str:
-    """A value in the unit of a metric's registry row: "s", "tokens/s", "requests/s" or any other word after the number."""
-    return seconds(value) if unit == "s" else _with_unit(number(value), unit)
+    """A value in the unit of a metric's registry row: "s", "FLOP/s", "tokens/s", "requests/s" or any other word after the number."""
+    scaled = {"s": seconds, "FLOP/s": flops_rate, "bytes/s": byte_rate, "FLOP/byte": intensity}
+    return scaled[unit](value) if unit in scaled else _with_unit(number(value), unit)
 
 
 def moment(value: datetime | None) -> str:

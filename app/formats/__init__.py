@@ -4,6 +4,7 @@ To add a format: one file beside these with an `IMPORTER`, one line in IMPORTERS
 importer that matches reads the file; SGLang stands before vLLM, since its files have vLLM's keys too.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from app.domain.checks.files import cut_off
@@ -29,12 +30,14 @@ from app.formats import (
     vllm_bench_serve,
     vllm_bench_serve_log,
     vllm_bench_throughput,
+    vllm_prometheus,
 )
 from app.formats.companions import companion_of
 from app.formats.document import Document, archive_kind, read_document
 from app.formats.importer import Importer, ParsedFile
+from app.formats.joining import joined_parts
 
-__all__ = ["IMPORTERS", "ParsedFile", "archive_kind", "current_versions", "read_runs"]
+__all__ = ["IMPORTERS", "ParsedFile", "archive_kind", "current_versions", "joined", "read_runs"]
 
 IMPORTERS: tuple[Importer, ...] = (
     sglang_bench_serving.IMPORTER,
@@ -43,6 +46,7 @@ IMPORTERS: tuple[Importer, ...] = (
     vllm_bench_serve_log.IMPORTER,
     vllm_bench_latency.IMPORTER,
     vllm_bench_throughput.IMPORTER,
+    vllm_prometheus.IMPORTER,
     sglang_one_batch.IMPORTER,
     aiperf.IMPORTER,
     llama_batched_bench.IMPORTER,
@@ -75,6 +79,11 @@ def read_runs(name: str, data: bytes) -> ParsedFile:
             return _parsed(importer, document, tuple(tried))
         tried.append((importer.id, reason))
     raise ImportRefused(document.broken or _unknown(document), tuple(tried))
+
+
+def joined(files: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """The (name, bytes) of one upload, with files that are results only together as one file; every other as it came."""
+    return joined_parts(files, IMPORTERS)
 
 
 def _parsed(importer: Importer, document: Document, tried: tuple[tuple[str, str], ...]) -> ParsedFile:

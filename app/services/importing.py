@@ -12,7 +12,7 @@ from app.domain.identity import Words, together, with_words, words_of
 from app.domain.observed import measured_times
 from app.domain.run import Run
 from app.domain.text import clean_text
-from app.formats import archive_kind, read_runs
+from app.formats import archive_kind, joined, read_runs
 from app.services.assessment import assess
 from app.services.context import Context
 from app.services.identity import said
@@ -103,8 +103,8 @@ def import_file(context: Context, name: str, data: bytes, overrides: Overrides, 
 
 
 def import_files(context: Context, files: Sequence[tuple[str, bytes]], overrides: Overrides, now: datetime) -> ImportOutcome:
-    """Each file on its own: one that is refused does not take the others along."""
-    outcomes = [import_file(context, name, data, overrides, now) for name, data in files]
+    """Each file on its own, parts of one result as one: one that is refused does not take the others along."""
+    outcomes = [import_file(context, name, data, overrides, now) for name, data in joined(files)]
     return ImportOutcome(
         run_ids=tuple(dict.fromkeys(run_id for outcome in outcomes for run_id in outcome.run_ids)),
         refused=tuple(refusal for outcome in outcomes for refusal in outcome.refused),

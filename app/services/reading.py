@@ -5,7 +5,7 @@ from typing import Any
 
 from app.domain.checks import as_shown
 from app.domain.errors import ImportRefused
-from app.formats import read_runs
+from app.formats import joined, read_runs
 from app.services.assessment import assess
 from app.services.profiles import ProfileBook
 from app.services.suggesting import hints, hints_json
@@ -16,7 +16,7 @@ def read_files(book: ProfileBook, files: Sequence[tuple[str, bytes]]) -> dict[st
     """What `phaseline parse` prints: run summaries, and for each file that gave none the reason and what was tried."""
     found: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
-    for name, data in files:
+    for name, data in joined(files):
         try:
             parsed = read_runs(name, data)
         except ImportRefused as error:

@@ -141,6 +141,10 @@ def predict(
     comm_dtype: Annotated[str | None, typer.Option(help="Number format of what crosses a link; else the activations'.")] = None,
     engine: Annotated[str | None, typer.Option(help="Engine profile.")] = None,
     calibration: Annotated[str, typer.Option(help="textbook or default.")] = "default",
+    requests_per_client: Annotated[int, typer.Option(help="Requests that each client sends, the burst at the start among them.")] = 10,
+    shortest_length: Annotated[float, typer.Option(help="Lengths are drawn between this share and 1 of the given ones; 1: equal.")] = 1.0,
+    draft_tokens: Annotated[int, typer.Option(help="Speculation: tokens drafted in each step.")] = 0,
+    acceptance: Annotated[float, typer.Option(help="Speculation: chance that a drafted token is accepted, given those before.")] = 0.0,
     as_json: Json = False,
 ) -> None:
     """What both halves of a request cost, without a server."""
@@ -163,6 +167,10 @@ def predict(
         "comm_dtype": comm_dtype,
         "engine": engine,
         "calibration": calibration,
+        "requests_per_client": requests_per_client,
+        "shortest_length": shortest_length,
+        "draft_tokens": draft_tokens,
+        "acceptance": acceptance,
     }
     prediction = answer(book, question_of(values)).prediction
     if as_json:

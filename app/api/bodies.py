@@ -29,6 +29,7 @@ Tokens = Annotated[int, Field(ge=1, le=10_000_000), _Number]
 Count = Annotated[int, Field(ge=1, le=1_000_000), _Number]
 Degree = Annotated[int, Field(ge=1, le=4096), _Number]
 Figure = Annotated[float, Field(ge=1, le=1e21), _Number]
+Share = Annotated[float, Field(gt=0, le=1), _Number]
 Moment = Annotated[AwareDatetime | date, BeforeValidator(_written_out)]
 Words = Annotated[str, Field(max_length=200)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -68,6 +69,10 @@ class PredictionRequest(Body):
     comm_dtype: Words | None = None
     engine: Name | None = None
     calibration: Words = "default"
+    requests_per_client: Count = 10
+    shortest_length: Share = 1.0
+    draft_tokens: Annotated[int, Field(ge=0, le=64), _Number] = 0
+    acceptance: Annotated[float, Field(ge=0, le=1), _Number] = 0.0
 
 
 class PredictionQuery(PredictionRequest):

@@ -14,6 +14,7 @@ from app.domain.dtypes import FORMATS as NUMBER_FORMATS
 from app.domain.engine import BitClass, EngineProfile
 from app.domain.hardware import LABELS, HardwareProfile, Provenance
 from app.domain.layers import Attention, Experts, Latent, LayerGroup, Mlp, Reach, Recurrent
+from app.domain.schedule import Schedule
 
 GIGA, TERA, MICROSECONDS_PER_SECOND = 1e9, 1e12, 1e6
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8")
@@ -56,6 +57,7 @@ _ENGINE_BY_CLASS = (
 _ENGINE_PLAIN = (*("kv_bandwidth_efficiency", "attention_limit", "expert_traffic", "fill_tokens", "micro_batch_tokens", "interference"),)
 _ENGINE_RANGES = ("itl_range", "ttft_range")
 _ENGINE_TEXTS = ("slug", "name", "version_notes", "notes", "cuda_graphs")
+_SCHEDULE = tuple(Schedule.__dataclass_fields__)
 _BIT_CLASSES = frozenset(get_args(BitClass))
 _WEIGHT_CLASSES = _BIT_CLASSES | {key for key, form in NUMBER_FORMATS.items() if form.weights}
 
@@ -191,13 +193,23 @@ def _tupled(value: Any) -> Any:
 def read_engine(entry: Entry) -> EngineProfile:
     """One [[engine]] in SI units, with the provenance of each figure under the name of its field."""
     where = f"engines.toml, {entry.get('slug')}"
-    check_keys(
-        entry, ("slug", "name"), (*_ENGINE_TEXTS, *_ENGINE_TIMES, *_ENGINE_BY_CLASS, *_ENGINE_PLAIN, *_ENGINE_RANGES, *_ORIGIN_KEYS), where
-    )
+    figures_of_an_engine = (*_ENGINE_TIMES, *_ENGINE_BY_CLASS, *_ENGINE_PLAIN, *_ENGINE_RANGES, "schedule")
+    check_keys(entry, ("slug", "name"), (*_ENGINE_TEXTS, *figures_of_an_engine, *_ORIGIN_KEYS), where)
     figures: dict[str, Any] = {name: entry[name] for name in (*_ENGINE_TEXTS, *_ENGINE_BY_CLASS, *_ENGINE_PLAIN) if name in entry}
     figures |= {field: entry[key] / MICROSECONDS_PER_SECOND for key, field in _ENGINE_TIMES.items() if key in entry}
     figures |= {name: (entry[name][0], entry[name][1]) for name in _ENGINE_RANGES if name in entry}
-    return EngineProfile(**figures, aliases=tuple(entry.get("aliases", ())), provenance=_engine_origins(entry, where))
+    origins = _engine_origins(entry, where)
+    if "schedule" in entry:
+        rules = entry["schedule"]
+        figures["schedule"] = _schedule(rules, where)
+        origins |= dict.fromkeys([f"schedule.{name}" for name in _SCHEDULE if name in rules], provenance_of(rules, where))
+    return EngineProfile(**figures, aliases=tuple(entry.get("aliases", ())), provenance=origins)
+
+
+def _schedule(entry: Entry, where: str) -> Schedule:
+    """An [engine.schedule]: its rules, with a label and source of their own."""
+    check_keys(entry, (), (*_SCHEDULE, "label", "source"), where)
+    return Schedule(**{name: entry[name] for name in _SCHEDULE if name in entry})
 
 
 def differing_shapes(one: ModelArchitecture, other: ModelArchitecture) -> tuple[str, ...]:

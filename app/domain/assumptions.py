@@ -9,6 +9,7 @@ from app.domain.phases import PricedRequest, Question
 from app.domain.prediction import Request, Term
 from app.domain.quantity import byte_rate, flops_rate, percent, seconds
 from app.domain.rates import Formats, Rates
+from app.domain.under_load import in_waves
 
 _USUAL_NODE = 8  # devices that servers usually join by their own link
 
@@ -26,7 +27,7 @@ def sentences(
             *_device(hardware, rates, engine, formats.weight),
             *_operators(request, formats),
             *_layers(question, request),
-            *_served(request, rates),
+            *_served(request, question, priced),
         ]
     said.extend(_memory(hardware, request, priced.footprint, float(priced.running)))
     if beside is None and model.declared_parameters is not None:
@@ -137,12 +138,22 @@ def _layers(question: Question, request: Request) -> list[str]:
     return said
 
 
-def _served(request: Request, rates: Rates) -> list[str]:
+def _served(request: Request, question: Question, priced: PricedRequest) -> list[str]:
     said = []
-    if request.concurrency is not None:
-        said.append("TTFT is front-end and prefill of an idle moment: waiting in the queue of a loaded server is not in it.")
-        if request.concurrency > 1:
-            said.append(f"Other requests' prefills fall between two tokens, at {rates.interference:g} of their cost (closed form).")
+    if request.concurrency is not None and request.concurrency > 1:
+        lengths = f"lengths are drawn between {request.shortest_length:g} and 1 of these"
+        if request.shortest_length == 1:
+            lengths = "lengths are equal, so clients stay together in waves"
+        rounds = f"{request.requests_per_client} requests a client, the burst at the start among them"
+        said.append(f"The queue in TTFT is the closed form's mean over {rounds}; {lengths}.")
+        if float(in_waves(question.load, question.schedule)):
+            said.append("Prefill runs alone and all requests are equally long: only the later prompts of a wave fall between two tokens.")
+        else:
+            share = question.rates.interference
+            said.append(f"Other requests' prefills fall between two tokens, at {share:g} of their cost (closed form).")
+    if request.draft_tokens:
+        brings = f"brings {float(priced.accepted):.3g}"
+        said.append(f"A decode step verifies {request.draft_tokens} drafted tokens and {brings}; making the draft costs nothing here.")
     if request.pp > 1:
         said.append(f"A sequence passes the {request.pp} pipeline stages one after another; FLOPs and bytes are those of all stages.")
     return said
@@ -161,5 +172,6 @@ def _memory(hardware: HardwareProfile, request: Request, space: Footprint, runni
     if request.concurrency is None:
         return [f"{wanted} sequences do not fit in memory, {pool} do ({kept}); the times are what they would be if they did."]
     return [
-        f"{int(running)} of {wanted} sequences fit in memory at their full length and run; the others wait, and that wait is in no figure."
+        f"{int(running)} of {wanted} sequences run on average: {pool} fit in memory at their full length ({kept}), more while they grow; "
+        "the others wait, which is in the queue of TTFT."
     ]

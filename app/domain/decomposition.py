@@ -143,7 +143,7 @@ def _first_token(prediction: Prediction, run: Run | None) -> Half:
     alone = measured is not None and measured.key == "prefill_s"
     blocks = [] if alone else _before_the_pass(prediction, run)
     blocks += _pass_blocks("prefill", prediction.prefill, 1.0)
-    expected = prediction.prefill.time_s if alone else prediction.ttft_s + _queued(blocks)
+    expected = prediction.prefill.time_s if alone else prediction.ttft_s - prediction.queue_s + _queued(blocks)
     return _half("prefill", 1.0, blocks, expected, measured)
 
 
@@ -154,6 +154,9 @@ def _before_the_pass(prediction: Prediction, run: Run | None) -> list[Block]:
     queue = observed(run, "queue_s") if run is not None else None
     if queue is not None:
         blocks.append(Block("queue", "Queue", "prefill", "rest", "measured", queue.value_s, 1.0, f"measured, {queue.words}"))
+    elif prediction.queue_s:
+        words = "closed form: other requests' prompts, and a slot where not all clients run"
+        blocks.append(Block("queue", "Queue", "prefill", "rest", "predicted", prediction.queue_s, 1.0, words))
     return blocks
 
 

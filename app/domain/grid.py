@@ -12,7 +12,7 @@ from app.domain.errors import InvalidRequest
 from app.domain.hardware import HardwareProfile
 from app.domain.phases import PricedRequest, Question, price_request
 from app.domain.prediction import Request
-from app.domain.request_rules import Load, check_device, check_mode, rules, whole_number
+from app.domain.request_rules import FRACTIONS, Load, check_device, check_mode, fraction, rules, whole_number
 from app.domain.work import Quantity
 
 AXES = ("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep", "dp")
@@ -79,6 +79,7 @@ def _quantities(cells: PricedRequest) -> dict[str, Quantity]:
         "ttft_s": cells.ttft_s,
         "itl_s": itl,
         "total_s": cells.total_s,
+        "queue_s": cells.queue_s,
         "prefill_s": cells.prefill.time_s,
         "prefill_floor_s": cells.prefill.floor_s,
         "prefill_compute_s": cells.prefill.compute_s,
@@ -114,7 +115,10 @@ def _broadcast_load(request: Request, values: Mapping[str, tuple[int, ...]]) -> 
     numbers: dict[str, Quantity | None] = {}
     for key in Load.__dataclass_fields__:
         single = getattr(request, key)
-        numbers[key] = None if key == "concurrency" and single is None else whole_number(key, single)
+        if key in FRACTIONS:
+            numbers[key] = fraction(key, single)
+        else:
+            numbers[key] = None if key == "concurrency" and single is None else whole_number(key, single)
     for place, (key, points) in enumerate(values.items()):
         shape = [1] * len(values)
         shape[place] = len(points)

@@ -25,7 +25,11 @@ _LEAST = 1e-3  # bytes of a sequence of a model that keeps nothing; keeps the di
 
 @dataclass(frozen=True)
 class Footprint:
-    """The figures of Memory as floats or arrays; `pool_sequences` is None where the device's memory is not known."""
+    """The figures of Memory as floats or arrays; `pool_sequences` is None where the device's memory is not known.
+
+    `served_sequences` is the number that the pool holds on average, at the prompt and the share of the answer that the engine's
+    admission and growth take up; not rounded.
+    """
 
     weight_bytes: Quantity
     kv_bytes_per_token: Quantity
@@ -34,6 +38,7 @@ class Footprint:
     capacity_bytes: float | None
     pool_sequences: Quantity | None
     sequences: Quantity
+    served_sequences: Quantity | None = None
 
     @property
     def fits(self) -> Quantity | None:
@@ -54,20 +59,30 @@ class Footprint:
         )
 
 
-def footprint(architecture: ModelArchitecture, hardware: HardwareProfile, element: ElementBytes, load: Load) -> Footprint:
-    """Bytes per device of a request (or a grid of them), with `load.concurrency` or else `load.batch` sequences held at once."""
+def footprint(
+    architecture: ModelArchitecture, hardware: HardwareProfile, element: ElementBytes, load: Load, reservation: float = 1.0
+) -> Footprint:
+    """Bytes per device of a request (or a grid of them), with `load.concurrency` or else `load.batch` sequences held at once.
+
+    `reservation` is the share of the answer that the cache of a running sequence holds on average.
+    """
     stage = np.ceil(architecture.layers / load.pp) / architecture.layers
     weights = stage * _weight_bytes(architecture, element, load)
-    length = load.prompt_tokens + load.output_tokens
-    per_sequence = stage * _sum(_kept_bytes(group, element, load.tp, length) for group in architecture.groups)
+
+    def sequence_bytes(length: Quantity) -> Quantity:
+        return stage * _sum(_kept_bytes(group, element, load.tp, length) for group in architecture.groups)
+
+    per_sequence = sequence_bytes(load.prompt_tokens + load.output_tokens)
     sequences = load.batch if load.concurrency is None else load.concurrency
     held = np.ceil(sequences / load.dp)
     activations = _activation_bytes(architecture, element, load, held)
     capacity = hardware.memory_bytes
     pool: Quantity | None = None
+    served: Quantity | None = None
     if capacity is not None:
         free: Quantity = np.maximum((1.0 - default("memory_kept_for_runtime")) * capacity - weights - activations, 0.0)
         pool = load.dp * np.floor(free / np.maximum(per_sequence, _LEAST))
+        served = load.dp * (free / np.maximum(sequence_bytes(load.prompt_tokens + reservation * load.output_tokens), _LEAST))
     return Footprint(
         weight_bytes=weights,
         kv_bytes_per_token=stage * _sum(group.count * _position_bytes(group, element, load.tp) for group in architecture.groups),
@@ -76,6 +91,7 @@ def footprint(architecture: ModelArchitecture, hardware: HardwareProfile, elemen
         capacity_bytes=capacity,
         pool_sequences=pool,
         sequences=sequences,
+        served_sequences=served,
     )
 
 

@@ -9,7 +9,7 @@ A newly admitted prompt rides along with a decode step, so what it adds is its p
 that the decode step pays anyway; a pipeline of pp stages works on pp groups of C/pp sequences, and a prompt holds one stage at a time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from app.domain.prediction import Request
 from app.domain.rates import Formats, Rates, resolve, resolve_textbook
 from app.domain.request_rules import Load
 from app.domain.roofline import Placement, PricedPass, attention_efficiency, price, price_dense
+from app.domain.schedule import Schedule
+from app.domain.under_load import Turn, chunk_prompts, in_waves, queue_s, waves_s
 from app.domain.work import PassNumbers, Quantity, decode_steps, mean_decode_numbers, operators, pass_numbers
 
 
@@ -37,6 +39,7 @@ class Question:
     rates: Rates
     load: Load
     textbook: bool
+    schedule: Schedule = field(default_factory=Schedule)
 
     @classmethod
     def of(
@@ -46,7 +49,8 @@ class Question:
         formats = Formats.of(request, architecture)
         textbook = request.calibration == "textbook"
         rates = resolve_textbook(hardware, formats) if textbook else resolve(hardware, formats, engine)
-        return cls(architecture, hardware, formats, rates, load, textbook)
+        schedule = Schedule() if textbook or engine is None else engine.schedule
+        return cls(architecture, hardware, formats, rates, load.averaged(), textbook, schedule)
 
 
 @dataclass(frozen=True)
@@ -56,20 +60,22 @@ class PricedRequest:
     prefill: PricedPass
     decode: PricedPass
     front_end_s: Quantity
+    queue_s: Quantity
     interference_s: Quantity
+    accepted: Quantity
     running: Quantity
     footprint: Footprint
     output_tokens: Quantity
 
     @property
     def ttft_s(self) -> Quantity:
-        """Front-end and prefill; queueing is not in it."""
-        return self.front_end_s + self.prefill.time_s
+        """Front-end, queue and prefill."""
+        return self.front_end_s + self.queue_s + self.prefill.time_s
 
     @property
     def itl_s(self) -> Quantity:
-        """The mean decode step and the share of other requests' prefills that falls between two tokens."""
-        return self.decode.time_s + self.interference_s
+        """The mean decode step over the tokens it brings, and the share of other requests' prefills that falls between two tokens."""
+        return self.decode.time_s / self.accepted + self.interference_s
 
     @property
     def total_s(self) -> Quantity:
@@ -84,15 +90,21 @@ def total_s(ttft_s: Quantity, itl_s: Quantity, output_tokens: Quantity) -> Quant
 
 def price_request(question: Question) -> PricedRequest:
     """Prefill, mean decode step and interference of a request or a grid of them."""
-    space = footprint(question.architecture, question.hardware, question.formats.element_bytes(), question.load)
-    running = _running_sequences(question.load, space)
+    load, element, reservation = question.load, question.formats.element_bytes(), question.schedule.mean_reservation
+    space = footprint(question.architecture, question.hardware, element, load, reservation)
+    running = _running_sequences(load, space, question.schedule)
     prefill = _prefill(question)
     decode = _decode(question, running, _mean_step(question, running))
+    turn = _turn(question, running, prefill, decode)
+    interference = _interference(prefill, decode, question, running, turn)
+    itl = decode.time_s / load.accepted + interference
     return PricedRequest(
         prefill=prefill,
         decode=decode,
         front_end_s=question.rates.front_end_s + question.rates.serial_front_end_s,
-        interference_s=_interference(prefill, decode, question, running),
+        queue_s=0.0 if turn is None else queue_s(load, question.schedule, question.rates, running, turn, itl),
+        interference_s=interference,
+        accepted=load.accepted,
         running=running,
         footprint=space,
         output_tokens=question.load.output_tokens,
@@ -102,7 +114,7 @@ def price_request(question: Question) -> PricedRequest:
 def decode_step_s(question: Question, running: Quantity, step: Quantity) -> Quantity:
     """Seconds of decode step 1, 2, … of a request; it reads prompt + step positions."""
     context = question.load.prompt_tokens + step - 1.0
-    numbers = pass_numbers(1.0, context, _together(question, running))
+    numbers = _step_numbers(question, running, context)
     return _decode(question, running, numbers).time_s
 
 
@@ -111,14 +123,15 @@ def last_step(output_tokens: Quantity) -> Quantity:
     return decode_steps(output_tokens)
 
 
-def _running_sequences(load: Load, space: Footprint) -> Quantity:
-    """Sequences that decode at once: the batch, or the clients that fit in memory (all of them where not even one fits)."""
+def _running_sequences(load: Load, space: Footprint, schedule: Schedule) -> Quantity:
+    """Sequences that decode at once: the batch, or the clients that the cap and the pool let run (all where not even one fits)."""
     if load.concurrency is None:
         return load.batch
-    if space.pool_sequences is None:
-        return load.concurrency
-    pool: Quantity = np.where(space.pool_sequences >= 1.0, space.pool_sequences, load.concurrency)
-    return np.minimum(load.concurrency, pool)
+    admitted = np.minimum(load.concurrency, float(schedule.cap) * load.dp)
+    if space.pool_sequences is None or space.served_sequences is None:
+        return admitted
+    pool: Quantity = np.where(space.pool_sequences >= 1.0, np.maximum(space.served_sequences, 1.0), load.concurrency)
+    return np.minimum(admitted, pool)
 
 
 def _together(question: Question, running: Quantity) -> Quantity:
@@ -128,7 +141,27 @@ def _together(question: Question, running: Quantity) -> Quantity:
 
 def _mean_step(question: Question, running: Quantity) -> PassNumbers:
     load = question.load
+    if np.any(np.asarray(load.draft_tokens) > 0):
+        return _step_numbers(question, running, load.prompt_tokens + (decode_steps(load.output_tokens) - 1.0) / 2.0)
     return mean_decode_numbers(load.prompt_tokens, load.output_tokens, _together(question, running))
+
+
+def _step_numbers(question: Question, running: Quantity, context: Quantity) -> PassNumbers:
+    """A decode pass of all running sequences after `context` positions: a row each, and one for each drafted token."""
+    rows = question.load.rows
+    return pass_numbers(rows, context, _together(question, running), rows=rows)
+
+
+def _turn(question: Question, running: Quantity, prefill: PricedPass, decode: PricedPass) -> Turn | None:
+    """The passes of a closed loop; None for another load, and in textbook arithmetic, which has no queue."""
+    load = question.load
+    if load.concurrency is None or question.textbook:
+        return None
+    prompts = chunk_prompts(load, question.schedule, running / load.dp)
+    new = load.prompt_tokens - load.cached_prefix_tokens
+    numbers = pass_numbers(new, load.cached_prefix_tokens, load.dp * prompts)
+    chunk = _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens, question.rates.attention_limit), with_prompt=True)
+    return Turn(prefill.time_s, chunk.time_s, prompts, decode.time_s)
 
 
 def _prefill(question: Question) -> PricedPass:
@@ -189,13 +222,15 @@ def _further_experts(model: ModelArchitecture, tokens: Quantity) -> Quantity:
     return further
 
 
-def _interference(prefill: PricedPass, decode: PricedPass, question: Question, running: Quantity) -> Quantity:
+def _interference(prefill: PricedPass, decode: PricedPass, question: Question, running: Quantity, turn: Turn | None) -> Quantity:
     load, share = question.load, question.rates.interference
-    if load.concurrency is None:
+    if turn is None:
         return 0.0
     added: Quantity = np.maximum(prefill.time_s - prefill.step_s - decode.weight_read_s, 0.0)
-    others: Quantity = np.maximum(running / load.dp - 1.0, 0.0)
-    return share * others / load.output_tokens * added / load.pp
+    beside = share * np.maximum(running / load.dp - 1.0, 0.0) / load.output_tokens * added / load.pp
+    waves = in_waves(load, question.schedule)
+    found: Quantity = np.where(waves > 0, waves_s(load, running / load.dp, turn), beside)
+    return found
 
 
 def attention_flops_textbook(

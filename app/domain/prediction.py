@@ -16,7 +16,9 @@ Calibration = Literal["textbook", "default"]
 class Request:
     """One question to the model: token counts, how many run together, on how many devices, at which precision.
 
-    `batch` is the number of sequences in one pass; `concurrency` the number of closed-loop clients, None when not a served load.
+    `batch` is the number of sequences in one pass; `concurrency` the number of closed-loop clients, None when not a served load, each of
+    which sends `requests_per_client` requests, of lengths drawn evenly between `shortest_length` and 1 of the given ones (1: all equal).
+    `draft_tokens` are proposed in each step and each is accepted with the chance `acceptance`, given those before it.
     `tp` devices share an attention rank, `dp` such ranks share the sequences (attention data parallel), `ep` of a stage's tp·dp devices
     hold different experts, `pp` stages follow one another. `moe_dtype` is the format of the experts' weights, None: that of the others
     or what checkpoints of the model use; `comm_dtype` the format of activations that cross a link, None: their own.
@@ -38,6 +40,10 @@ class Request:
     comm_dtype: str | None = None
     engine: str | None = None
     calibration: str = "default"
+    requests_per_client: int = 10
+    shortest_length: float = 1.0
+    draft_tokens: int = 0
+    acceptance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,8 @@ class Memory:
 class Prediction:
     """Both phases of one request, and the request. `decode` is the mean step; steps grow as the KV cache does.
 
-    `front_end_s` and `interference_s` are the parts of TTFT and ITL outside the passes; ttft_s = front_end_s + prefill.time_s.
+    `front_end_s`, `queue_s` and `interference_s` are the parts of TTFT and ITL outside the passes: ttft_s = front_end_s + queue_s +
+    prefill.time_s, itl_s = decode.time_s / accepted tokens a step + interference_s. `served` is there with clients (in default mode).
     `attention_beside` is textbook mode's line of its own: what causal attention would add to prefill, in no other figure; else None.
     """
 
@@ -119,3 +126,14 @@ class Prediction:
     assumptions: tuple[str, ...]
     model_version: str
     attention_beside: Term | None = None
+    queue_s: float = 0.0
+    served: "ServedLimits | None" = None
+
+
+@dataclass(frozen=True)
+class ServedLimits:
+    """Of a closed loop: the clients, how many of them run on average, and from how many on each limit holds requests back, least first."""
+
+    clients: int
+    running: float
+    bounds: tuple[tuple[str, float], ...]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ MODES = ("textbook", "default")
 TOKEN_LIMIT = 10_000_000
 SEQUENCE_LIMIT = 1_000_000
 TP_LIMIT = 1024
+DRAFT_LIMIT = 64
+FRACTIONS = ("shortest_length", "acceptance")
+# A chance of 1 is priced as one so near to it that the sum of its powers is whole to nine digits.
+_SURE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,32 @@ class Load:
     pp: Quantity
     ep: Quantity
     dp: Quantity
+    requests_per_client: Quantity = 10.0
+    shortest_length: Quantity = 1.0
+    draft_tokens: Quantity = 0.0
+    acceptance: Quantity = 0.0
+
+    @property
+    def rows(self) -> Quantity:
+        """Rows of a sequence in one decode pass: the drafted tokens and the one that is certain."""
+        return self.draft_tokens + 1.0
+
+    @property
+    def accepted(self) -> Quantity:
+        """Expected tokens of a decode pass, Σ p^i for i = 0..draft."""
+        chance = np.minimum(np.asarray(self.acceptance, dtype=np.float64), _SURE)
+        tokens: Quantity = (1.0 - chance**self.rows) / (1.0 - chance)
+        return tokens
+
+    def averaged(self) -> "Load":
+        """The load at its mean lengths: those of a served load are drawn between `shortest_length` and 1 of the given ones."""
+        if self.concurrency is None or not np.any(np.asarray(self.shortest_length) < 1.0):
+            return self
+        mean = (1.0 + self.shortest_length) / 2.0
+        prompt, output = np.maximum(mean * self.prompt_tokens, 1.0), np.maximum(mean * self.output_tokens, 1.0)
+        return replace(
+            self, prompt_tokens=prompt, output_tokens=output, cached_prefix_tokens=np.minimum(self.cached_prefix_tokens, prompt - 1.0)
+        )
 
     @classmethod
     def of(cls, request: Request) -> "Load":
@@ -39,8 +69,18 @@ class Load:
         numbers: dict[str, float | None] = {}
         for key in cls.__dataclass_fields__:
             value = getattr(request, key)
-            numbers[key] = None if key == "concurrency" and value is None else whole_number(key, value)
+            if key in FRACTIONS:
+                numbers[key] = fraction(key, value)
+            else:
+                numbers[key] = None if key == "concurrency" and value is None else whole_number(key, value)
         return cls(**numbers)  # type: ignore[arg-type]
+
+
+def fraction(field: str, value: object) -> float:
+    """The value as a float. Raises InvalidRequest when it is not a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidRequest(field, f"{field} is {str(value)[:40]!r}; give a fraction from 0 to 1.")
+    return float(value)
 
 
 def whole_number(field: str, value: object) -> float:
@@ -75,6 +115,12 @@ def rules(architecture: ModelArchitecture, hardware: HardwareProfile, mode: str)
         _between("concurrency", 1, SEQUENCE_LIMIT),
         _between("cached_prefix_tokens", 0, TOKEN_LIMIT),
         _between("tp", 1, TP_LIMIT),
+        _between("requests_per_client", 1, SEQUENCE_LIMIT),
+        _between("draft_tokens", 0, DRAFT_LIMIT),
+        Rule(
+            "shortest_length", "must lie above 0 and at most at 1.", lambda load: (load.shortest_length <= 0) | (load.shortest_length > 1)
+        ),
+        Rule("acceptance", "must lie between 0 and 1.", lambda load: (load.acceptance < 0) | (load.acceptance > 1)),
         _between("pp", 1, layers, f", the number of layers of {architecture.name}"),
         _between("dp", 1, TP_LIMIT),
         _between("ep", 1, TP_LIMIT),

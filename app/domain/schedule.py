@@ -17,7 +17,12 @@ class Schedule:
     chunk_tokens: int | None = None
     running_cap: int | None = None
     kv_reservation: float | None = None
-    prefill_alone: bool = False
+    prefill_alone: bool | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether passes with prompts carry no decode steps."""
+        return bool(self.prefill_alone)
 
     @property
     def chunk(self) -> int:
@@ -38,21 +43,3 @@ class Schedule:
     def mean_reservation(self) -> float:
         """Share of the answer's cache that a running sequence takes on average: half of it grows step by step where none is set aside."""
         return max(self.reservation, 0.5)
-
-
-@dataclass(frozen=True)
-class Speculation:
-    """Drafted tokens a step and the chance that each is accepted, given those before it."""
-
-    draft_tokens: int = 0
-    acceptance: float = 0.0
-
-    @property
-    def rows(self) -> int:
-        """Rows of a sequence in a verification pass: the draft and the token that is certain."""
-        return self.draft_tokens + 1
-
-    @property
-    def accepted(self) -> float:
-        """Expected tokens a step, Σ p^i for i = 0..draft."""
-        return sum(self.acceptance**i for i in range(self.draft_tokens + 1))

@@ -11,12 +11,13 @@ from app.domain.engine import EngineProfile
 from app.domain.grid import Grid, Refusal, predict_grid
 from app.domain.hardware import HardwareProfile
 from app.domain.phases import PricedRequest, Question, attention_flops_textbook, decode_step_s, last_step, price_request, total_s
-from app.domain.prediction import Prediction, Request, Term
+from app.domain.prediction import Prediction, Request, ServedLimits, Term
 from app.domain.request_rules import check
+from app.domain.under_load import bounds
 
 __all__ = ["MODEL_VERSION", "Grid", "Refusal", "attention_flops_textbook", "predict", "predict_grid", "total_s"]
 
-MODEL_VERSION = "layers-1"
+MODEL_VERSION = "layers-2"
 
 
 def predict(
@@ -38,8 +39,8 @@ def _prediction(
     request: Request, question: Question, priced: PricedRequest, engine: EngineProfile | None, beside: Term | None, said: tuple[str, ...]
 ) -> Prediction:
     prefill, decode = priced.prefill.cost(), priced.decode.cost()
-    ttft = float(priced.front_end_s) + prefill.time_s
-    itl = decode.time_s + float(priced.interference_s)
+    ttft = float(priced.front_end_s) + float(priced.queue_s) + prefill.time_s
+    itl = decode.time_s / float(priced.accepted) + float(priced.interference_s)
     total = float(total_s(ttft, itl, request.output_tokens))
     return Prediction(
         request=request,
@@ -48,6 +49,7 @@ def _prediction(
         first_step_s=float(decode_step_s(question, priced.running, 1.0)),
         last_step_s=float(decode_step_s(question, priced.running, last_step(request.output_tokens))),
         front_end_s=float(priced.front_end_s),
+        queue_s=float(priced.queue_s),
         interference_s=float(priced.interference_s),
         ttft_s=ttft,
         itl_s=itl,
@@ -63,7 +65,18 @@ def _prediction(
         assumptions=said,
         model_version=MODEL_VERSION,
         attention_beside=beside,
+        served=_served(question, priced),
     )
+
+
+def _served(question: Question, priced: PricedRequest) -> ServedLimits | None:
+    """What bounds a closed loop; None for another load, and in textbook arithmetic, which schedules nothing."""
+    load, space = question.load, priced.footprint
+    if load.concurrency is None or question.textbook:
+        return None
+    pool = None if space.served_sequences is None else float(space.served_sequences)
+    found = bounds(load, question.schedule, pool)
+    return ServedLimits(int(load.concurrency), float(priced.running), tuple((bound.name, bound.clients) for bound in found))
 
 
 def _range(value: float, floor: float, factors: tuple[float, float] | None, unknown: float) -> tuple[float, float]:

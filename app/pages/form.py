@@ -1,19 +1,27 @@
 """The prediction form: texts as a person types them in, a question out, and a message beside the field that cannot be used."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import urlencode
 
 from app.domain.prediction import Request
+from app.domain.request_rules import FRACTIONS
 from app.domain.text import clean_text
 from app.services.predicting import FOUNDING_HARDWARE, FOUNDING_MODEL, FOUNDING_REQUEST, Question, question_of
 
 _LARGEST = 10_000_000
+_FROM_ZERO = ("cached_prefix_tokens", "draft_tokens")
+_DECIMAL = re.compile(r"[0-9]{1,3}(\.[0-9]{0,12})?|\.[0-9]{1,12}", re.ASCII)
 _NAMES = {"model": FOUNDING_MODEL, "hardware": FOUNDING_HARDWARE}
 _WHOLE = frozenset(
-    ("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep", "dp"),
+    (
+        *("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep", "dp"),
+        *("requests_per_client", "draft_tokens"),
+    ),
 )
+_FRACTIONS = frozenset(FRACTIONS)
 KEYS = (*_NAMES, *(item.name for item in fields(Request)))
 DEFAULTS: Mapping[str, Any] = {**_NAMES, **{item.name: getattr(FOUNDING_REQUEST, item.name) for item in fields(Request)}}
 
@@ -39,7 +47,7 @@ class PredictForm:
 
 def shown_value(value: Any) -> str:
     """How a value stands in its field."""
-    return "" if value is None else str(value)
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def read_form(query: Mapping[str, str]) -> PredictForm:
@@ -53,17 +61,31 @@ def read_form(query: Mapping[str, str]) -> PredictForm:
             shown[key] = shown_value(DEFAULTS[key])
             continue
         shown[key] = text
-        if key not in _WHOLE:
+        if key not in _WHOLE and key not in _FRACTIONS:
             values[key] = text
             continue
-        number = whole(text)
+        number = fraction(text) if key in _FRACTIONS else whole(text)
         if number is None:
-            errors[key] = f"{key} must be a whole number from {0 if key == 'cached_prefix_tokens' else 1} to {_LARGEST:,}."
+            errors[key] = f"{key} must be {_what(key)}."
         else:
             values[key] = number
-            shown[key] = str(number)
+            shown[key] = shown_value(number)
     question = None if errors else question_of({**DEFAULTS, **values})
     return PredictForm(shown, question, errors)
+
+
+def _what(key: str) -> str:
+    if key in _FRACTIONS:
+        return "a fraction from 0 to 1, such as 0.8"
+    return f"a whole number from {0 if key in _FROM_ZERO else 1} to {_LARGEST:,}"
+
+
+def fraction(text: str) -> float | None:
+    """A number from 0 to 1; None for anything else."""
+    if not _DECIMAL.fullmatch(text):
+        return None
+    number = float(text)
+    return number if number <= 1 else None
 
 
 def whole(text: str) -> int | None:

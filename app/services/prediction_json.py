@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.domain.prediction import PassCost, Prediction
+from app.domain.prediction import PassCost, Prediction, ServedLimits
 
 
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
@@ -12,6 +12,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "prefill": _pass(prediction.prefill),
         "decode": {**_pass(prediction.decode), "first_step_s": prediction.first_step_s, "last_step_s": prediction.last_step_s},
         "front_end_s": prediction.front_end_s,
+        "queue_s": prediction.queue_s,
         "interference_s": prediction.interference_s,
         "ttft_s": prediction.ttft_s,
         "itl_s": prediction.itl_s,
@@ -31,8 +32,17 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         },
         "range": {"ttft_s": list(prediction.ttft_range_s), "itl_s": list(prediction.itl_range_s)},
         "assumptions": list(prediction.assumptions),
+        "served": _limits(prediction.served),
         "model_version": prediction.model_version,
     }
+
+
+def _limits(served: ServedLimits | None) -> dict[str, Any] | None:
+    """Of a closed loop: who runs, and from how many clients on each limit holds requests back; null for another load."""
+    if served is None:
+        return None
+    bounds = [{"name": name, "clients": clients} for name, clients in served.bounds]
+    return {"clients": served.clients, "running": served.running, "bounds": bounds}
 
 
 def _beside(prediction: Prediction) -> dict[str, float] | None:

@@ -4,7 +4,7 @@ import io
 import re
 import time
 import tomllib
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from app.catalog import FOLDER, build, load, slugify
 from app.domain.architecture import ModelArchitecture
 from app.domain.engine import EngineProfile
 from app.domain.hardware import LABELS, HardwareProfile, Provenance
+from app.domain.schedule import Schedule
 
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 HARDWARE = tuple(load().hardware.values())
@@ -29,6 +30,8 @@ def figures_of(profile: HardwareProfile | EngineProfile) -> dict[str, Any]:
         value = getattr(profile, field.name)
         if field.name in NOT_FIGURES or value is None or (value == 0.0 and field.name == "prefill_floor_per_layer_s"):
             continue
+        if isinstance(value, Schedule):
+            value = {key: item for key, item in asdict(value).items() if item is not None}
         found |= {f"{field.name}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {field.name: value}
     return found
 

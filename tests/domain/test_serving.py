@@ -108,7 +108,8 @@ def test_continuous_batching_adds_the_prefills_of_the_others() -> None:
     assert loaded.itl_s == loaded.decode.time_s + loaded.interference_s
     assert loaded.prefill.flops == alone.prefill.flops  # a client's own prompt
     assert loaded.aggregate_tokens_per_s == pytest.approx(16 / loaded.itl_s)
-    assert any("waiting in the queue" in sentence for sentence in loaded.assumptions)
+    assert loaded.ttft_s == loaded.front_end_s + loaded.queue_s + loaded.prefill.time_s
+    assert any("queue in TTFT" in sentence for sentence in loaded.assumptions)
 
 
 def test_a_pipeline_splits_a_served_load_over_its_stages() -> None:
@@ -122,8 +123,12 @@ def test_more_clients_than_fit_wait_and_it_is_said() -> None:
     many = ask(concurrency=5000)
     assert many.memory.fits is False
     assert many.memory.max_batch is not None
-    assert many.aggregate_tokens_per_s == pytest.approx(many.memory.max_batch / many.itl_s)
-    assert any(f"{many.memory.max_batch} of 5000 sequences fit" in sentence for sentence in many.assumptions)
+    assert many.served is not None
+    # On average half of each answer is in the pool: more run than fit at full length.
+    assert many.served.running == pytest.approx(many.memory.max_batch * 2300 / 2150, rel=0.01)
+    assert many.aggregate_tokens_per_s == pytest.approx(many.served.running / many.itl_s)
+    assert many.queue_s > (5000 / many.served.running - 1) * 300 * many.itl_s * 0.99
+    assert any(f"{int(many.served.running)} of 5000 sequences run on average" in sentence for sentence in many.assumptions)
 
 
 def test_an_engine_brings_its_own_figures_and_band() -> None:

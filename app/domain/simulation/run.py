@@ -13,7 +13,7 @@ from app.domain.phases import Question
 from app.domain.prediction import Request
 from app.domain.request_rules import check
 from app.domain.run import Floats
-from app.domain.schedule import Schedule, Speculation
+from app.domain.schedule import Schedule
 from app.domain.simulation import kernel, state
 from app.domain.simulation.forms import as_lists, can_compile, compiled
 from app.domain.simulation.load import Sending, ServedLoad, sending
@@ -38,7 +38,6 @@ class Simulator:
     question: Question
     schedule: Schedule
     costs: Costs
-    speculation: Speculation
     _limits: dict[int, Limits] = field(default_factory=dict, repr=False, compare=False)
     _efficiencies: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
 
@@ -51,9 +50,10 @@ class Simulator:
         *,
         engine: EngineProfile | None = None,
         schedule: Schedule | None = None,
-        speculation: Speculation | None = None,
     ) -> "Simulator":
-        """Tables for `request`'s model formats and placement; its own batch and clients play no part.
+        """Tables for `request`'s formats, placement and speculation; its own lengths, batch and clients play no part.
+
+        `schedule` replaces that of the engine.
 
         Raises InvalidRequest for what a prediction refuses too, and for a pipeline, whose stages the simulator does not follow.
         """
@@ -62,16 +62,16 @@ class Simulator:
             raise InvalidRequest("pp", f"pp is {request.pp}: the simulator follows one stage; take pp = 1, or the closed form.")
         load = check(single, architecture, hardware)
         question = Question.of(architecture, hardware, single, load, engine)
-        rules = schedule or Schedule()
-        guess = speculation or Speculation()
-        return cls(question, rules, costs_of(question, rules, guess), guess)
+        rules = schedule or question.schedule
+        return cls(question, rules, costs_of(question, rules))
 
     def limits(self, load: ServedLoad) -> Limits:
         """The rules and the pool for a load; the activations of its sequences stand beside the pool."""
-        sequences = min(load.clients or self.schedule.cap, self.schedule.cap)
+        cap = self.schedule.cap * int(self.question.load.dp)
+        sequences = min(load.clients or cap, cap)
         found = self._limits.get(sequences)
         if found is None:
-            found = self._limits[sequences] = limits_of(self.question, self.schedule, self.speculation, float(sequences))
+            found = self._limits[sequences] = limits_of(self.question, self.schedule, float(sequences))
         return found
 
     def _efficiency(self, load: ServedLoad, sent: Sending) -> Floats:
@@ -91,7 +91,7 @@ class Simulator:
         records = _empty_records(sent)
         slots = _empty_slots(load.total, min(limits.running_cap, load.total) + 1)
         counters, clocks = np.zeros(kernel.COUNTERS, dtype=np.int64), np.zeros(kernel.CLOCKS)
-        if _is_compiled(form, load, self.schedule.cap):
+        if _is_compiled(form, load, limits.running_cap):
             compiled("simulate")(self.costs, limits, requests, records, slots, counters, clocks, load.clients or 0)
             return _result(load, sent, records, limits)
         plain = as_lists(records)

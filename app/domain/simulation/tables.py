@@ -12,7 +12,7 @@ from app.domain.constants import default
 from app.domain.memory import footprint
 from app.domain.phases import Question, price_pass
 from app.domain.roofline import PricedPass, attention_efficiency
-from app.domain.schedule import Schedule, Speculation
+from app.domain.schedule import Schedule
 from app.domain.simulation.load import Floats, Wholes
 from app.domain.simulation.state import Costs, Limits
 from app.domain.work import Quantity, pass_numbers
@@ -34,18 +34,20 @@ def grid_to(most: float, points: int) -> Floats:
     return np.unique(np.rint(np.geomspace(1.0, max(most, 2.0), points)))
 
 
-def costs_of(question: Question, schedule: Schedule, speculation: Speculation) -> Costs:
+def costs_of(question: Question, schedule: Schedule) -> Costs:
     """The tables of a question whose load is a single sequence (batch 1, no clients)."""
-    tokens, lengths = grid_to(max(schedule.chunk, schedule.cap * speculation.rows), _TOKEN_POINTS), grid_to(_LONGEST, _LENGTH_POINTS)
+    rows, ranks = int(question.load.rows), int(question.load.dp)
+    tokens = grid_to(ranks * max(schedule.chunk, schedule.cap * rows), _TOKEN_POINTS)
+    lengths = grid_to(_LONGEST, _LENGTH_POINTS)
     passes = _Passes(question)
-    read = passes.decode_read(lengths, speculation.rows)
+    read = passes.decode_read(lengths, rows)
     kept = _cache_bytes(question, lengths)
     prompt_read = passes.prompt_read(lengths)
     each = float(question.rates.per_sequence_s)
     return Costs(
         tokens=tokens,
-        decode_s=passes.decode(tokens, speculation.rows),
-        prompt_s=passes.prompt(tokens) - np.interp(tokens, lengths, prompt_read) - each,
+        decode_s=passes.decode(tokens, rows),
+        prompt_s=passes.prompt(tokens) - np.interp(tokens / ranks, lengths, prompt_read) - each,
         logits_s=passes.logits(tokens),
         sequence_s=each,
         prompt_floor_s=0.0 if question.textbook else question.architecture.depth * float(question.rates.prefill_floor_per_layer_s),
@@ -60,19 +62,20 @@ def costs_of(question: Question, schedule: Schedule, speculation: Speculation) -
     )
 
 
-def limits_of(question: Question, schedule: Schedule, speculation: Speculation, sequences: float) -> Limits:
+def limits_of(question: Question, schedule: Schedule, sequences: float) -> Limits:
     """The engine's rules with the memory that this device has beside the weights and the activations of so many sequences."""
     kept = 0.0 if schedule.reservation >= 1.0 else _WATERMARK
-    pool = _pool_bytes(question, sequences)
+    ranks = int(question.load.dp)
+    pool = ranks * _pool_bytes(question, sequences)
     return Limits(
-        chunk_tokens=schedule.chunk,
-        running_cap=schedule.cap,
+        chunk_tokens=ranks * schedule.chunk,
+        running_cap=ranks * schedule.cap,
         pool_bytes=pool,
         admit_bytes=pool * (1.0 - kept),
         reserve=schedule.reservation,
-        alone=schedule.prefill_alone,
-        rows=speculation.rows,
-        accepted=speculation.accepted,
+        alone=schedule.alone,
+        rows=int(question.load.rows),
+        accepted=float(question.load.accepted),
         serial_s=float(question.rates.serial_front_end_s),
         parallel_s=float(question.rates.front_end_s),
     )
@@ -107,8 +110,10 @@ class _Passes:
         return _over(lengths, self._step(float(rows), context, _MANY) - self._step(float(rows), 0.0, _MANY)) / _MANY
 
     def prompt(self, tokens: Floats) -> Floats:
-        """One prompt of so many tokens, its attention's arithmetic left out."""
-        return _over(tokens, self._seconds(tokens, 0.0, 1.0, 1.0, _NO_ARITHMETIC, True))
+        """So many tokens of prompts, the attention's arithmetic left out; several prompts go to as many attention ranks."""
+        load = self.question.load
+        prompts = np.clip(np.ceil(tokens / load.prompt_tokens), 1.0, load.dp)
+        return _over(tokens, self._seconds(tokens / prompts, 0.0, prompts, 1.0 / prompts, _NO_ARITHMETIC, True))
 
     def prompt_read(self, lengths: Floats) -> Floats:
         """The read of a context while a prompt is computed."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.domain.errors import InvalidRequest
 from app.domain.prediction import Request
-from app.domain.schedule import Schedule, Speculation
+from app.domain.schedule import Schedule
 from app.domain.serving import predict
 from app.domain.simulation import ServedLoad, Simulation, Simulator, Target
 from tests.domain.subjects import ENGINE, LLAMA_8B, SERVER, TEXTBOOK_8B, TEXTBOOK_H100, WINDOWED
@@ -65,7 +65,7 @@ SCHEDULES = st.builds(
 @settings(max_examples=40, deadline=None)
 @given(load=LOADS, schedule=SCHEDULES, draft=st.integers(0, 3))
 def test_what_holds_of_every_closed_loop(load: ServedLoad, schedule: Schedule, draft: int) -> None:
-    made = Simulator.of(WINDOWED, SERVER, Request(), schedule=schedule, speculation=Speculation(draft, 0.7))
+    made = Simulator.of(WINDOWED, SERVER, Request(draft_tokens=draft, acceptance=0.7), schedule=schedule)
     found = made.run(load, "plain")
     conserved(found)
     assert found.in_system <= load.clients + 1e-9
@@ -133,13 +133,12 @@ def test_less_to_compute_is_sooner(simulator: Simulator) -> None:
     half = simulator.run(ServedLoad(4000, 50, clients=8, cached_prefix_tokens=3500, cached_share=0.5), "plain")
     warm = simulator.run(ServedLoad(4000, 50, clients=8, cached_prefix_tokens=3500), "plain")
     assert warm.ttft.mean < half.ttft.mean < cold.ttft.mean
-    drafting = Simulator.of(LLAMA_8B, SERVER, Request(), engine=ENGINE, speculation=Speculation(3, 0.8))
+    drafting = Simulator.of(LLAMA_8B, SERVER, Request(draft_tokens=3, acceptance=0.8), engine=ENGINE)
     assert drafting.run(ServedLoad(4000, 50, clients=8), "plain").itl_s < 0.6 * cold.itl_s
 
 
 def test_speculation_without_acceptance_only_costs(simulator: Simulator) -> None:
-    assert Speculation(4, 0.5).accepted == pytest.approx(1.9375)
-    useless = Simulator.of(LLAMA_8B, SERVER, Request(), engine=ENGINE, speculation=Speculation(4, 0.0))
+    useless = Simulator.of(LLAMA_8B, SERVER, Request(draft_tokens=4, acceptance=0.0), engine=ENGINE)
     load = ServedLoad(500, 50, clients=8)
     assert useless.run(load, "plain").itl_s > simulator.run(load, "plain").itl_s
 

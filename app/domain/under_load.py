@@ -1,0 +1,111 @@
+"""What a closed loop of clients adds to TTFT, in closed form: the wait in the queue, and what bounds the load first.
+
+Clients take turns in waves or one by one. A burst of R prompts, n of them to a full pass of p·n seconds, waits on average
+
+    burst  = max(p, f)·(R - 1)/2 + (p·n + p)/2 - t_prefill                            f: front-end seconds, one request after another
+    steady = t_decode/2 + t_prefill·ρ/(2·(1 - ρ))                                     ρ = (C - 1)·p/(t_prefill + output·itl), at most 0.9
+    queue  = (1 - 1/W)·steady + burst/W + (C - R)/R·output·itl                        W requests a client; C clients, R of them running
+
+beyond the front-end and its own pass. Requests of equal length stay together: with an engine that runs prefill alone the burst comes back
+every round; with one that mixes it the clients of one pass do (R = n), and a group waits for those before it, log2(R/n)/2 passes and two
+at most, which is what the simulator gives. Source: the design's engine profiles, section 2; lone clients (C = 1) wait for nothing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.domain.rates import Rates
+from app.domain.request_rules import Load
+from app.domain.schedule import Schedule
+from app.domain.work import Quantity
+
+_BUSIEST = 0.9
+_MOST_GROUPS_WAITED_FOR = 2.0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The passes of a closed loop in seconds: one prompt alone, a full pass and the prompts it computes, a decode step."""
+
+    prefill_s: Quantity
+    chunk_s: Quantity
+    chunk_prompts: Quantity
+    step_s: Quantity
+
+    @property
+    def each_s(self) -> Quantity:
+        """Seconds of a full pass for each of its prompts (p)."""
+        return self.chunk_s / self.chunk_prompts
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A limit of a served load and the clients from which on it holds requests back."""
+
+    name: str
+    clients: float
+
+
+def chunk_prompts(load: Load, schedule: Schedule, running: Quantity) -> Quantity:
+    """Prompts that a full pass computes: what the chunk budget holds, at least one, at most those that run."""
+    new = load.prompt_tokens - load.cached_prefix_tokens
+    whole: Quantity = np.clip(np.floor(schedule.chunk / new), 1.0, np.maximum(running, 1.0))
+    return whole
+
+
+def in_waves(load: Load, schedule: Schedule) -> Quantity:
+    """1.0 where requests of equal length and prefill alone keep all clients in step, so that nobody decodes beside a prompt."""
+    alone = 1.0 if schedule.alone else 0.0
+    return alone * np.where(np.asarray(load.shortest_length) >= 1.0, 1.0, 0.0)
+
+
+def waves_s(load: Load, running: Quantity, turn: Turn) -> Quantity:
+    """What clients in step wait for between tokens: the prompts of a burst that are computed after their own, spread over their answer."""
+    later = np.maximum(running - turn.chunk_prompts, 0.0) / 2.0 * turn.each_s
+    found: Quantity = later / np.maximum(load.output_tokens - 1.0, 1.0)
+    return found
+
+
+def queue_s(load: Load, schedule: Schedule, rates: Rates, running: Quantity, turn: Turn, itl_s: Quantity) -> Quantity:
+    """Mean seconds between the front-end and the pass that takes a request's prompt in; 0 for a load that is not served."""
+    if load.concurrency is None:
+        return 0.0
+    # Each attention rank has its own queue of its share of the clients.
+    clients, running, own = load.concurrency / load.dp, running / load.dp, turn.prefill_s
+    each = turn.each_s / load.pp
+    answer = load.output_tokens * itl_s
+    busy = np.minimum((clients - 1.0) * each / (own + answer), _BUSIEST)
+    drawn = np.where(np.asarray(clients) > 1, turn.step_s / 2.0, 0.0) + own * busy / (2.0 * (1.0 - busy))
+    apart = np.maximum(each, rates.serial_front_end_s)
+    burst = _burst(turn, each, apart, running)
+    group = np.minimum(running, turn.chunk_prompts)
+    before = np.minimum(np.log2(np.maximum(running / group, 1.0)) / 2.0, _MOST_GROUPS_WAITED_FOR)
+    grouped = np.maximum(drawn, _burst(turn, each, apart, group) + before * turn.chunk_s)
+    equal = np.asarray(load.shortest_length) >= 1.0
+    steady = np.where(equal, burst if schedule.alone else grouped, drawn)
+    first = 1.0 / load.requests_per_client
+    slot = np.maximum(clients / running - 1.0, 0.0) * answer
+    found: Quantity = np.maximum((1.0 - first) * steady + first * burst, 0.0) + slot
+    return found
+
+
+def _burst(turn: Turn, each: Quantity, apart: Quantity, together: Quantity) -> Quantity:
+    """Mean wait of prompts that come at once, beyond the pass that one of them would take alone."""
+    return apart * (np.maximum(together, 1.0) - 1.0) / 2.0 + (turn.chunk_s + each) / 2.0 - turn.prefill_s
+
+
+def bounds(load: Load, schedule: Schedule, pool: float | None) -> tuple[Bound, ...]:
+    """What holds requests back as clients are added, first things first: the pool, the running cap, the tokens of a pass.
+
+    `pool` is the number of sequences that the pool holds on average, None where memory is not known.
+    """
+    new = float(load.prompt_tokens) - float(load.cached_prefix_tokens)
+    rows = float(load.draft_tokens) + 1.0
+    # A client brings its rows each step and its prompt once in an answer.
+    per_step = rows + new * float(load.accepted) / float(load.output_tokens)
+    ranks = float(load.dp)
+    found = [Bound("running cap", ranks * schedule.cap), Bound("tokens of a pass", ranks * schedule.chunk / per_step)]
+    if pool is not None:
+        found.append(Bound("KV pool", pool))
+    return tuple(sorted(found, key=lambda bound: bound.clients))

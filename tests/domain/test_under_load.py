@@ -1,0 +1,113 @@
+"""The closed form of a served load: by hand, at its edges, and beside the simulator, which takes every pass one by one."""
+
+import numpy as np
+import pytest
+
+from app.domain.prediction import Request
+from app.domain.rates import Formats, resolve
+from app.domain.request_rules import Load
+from app.domain.schedule import Schedule
+from app.domain.serving import predict, predict_grid
+from app.domain.simulation import ServedLoad, Simulator
+from app.domain.under_load import Turn, bounds, chunk_prompts, in_waves, queue_s, waves_s
+from tests.domain.subjects import ENGINE, LLAMA_8B, SERVER
+
+RATES = resolve(SERVER, Formats.of(Request()), None)
+ALONE = Schedule(prefill_alone=True)
+
+
+def load(**changes: object) -> Load:
+    return Load.of(Request(**{"prompt_tokens": 1000, "output_tokens": 100, "concurrency": 8, **changes}))  # type: ignore[arg-type]
+
+
+def test_a_lone_client_waits_for_nothing() -> None:
+    turn = Turn(1.0, 1.0, 1.0, 0.1)
+    for schedule in (Schedule(), ALONE):
+        assert queue_s(load(concurrency=1), schedule, RATES, 1.0, turn, 0.1) == 0.0
+    assert queue_s(Load.of(Request()), Schedule(), RATES, 1.0, turn, 0.1) == 0.0
+
+
+def test_equal_requests_that_run_alone_come_in_bursts_every_round() -> None:
+    # Eight prompts in a pass of 4 s: half a second each. A prompt alone takes 1 s. (8 - 1)·0.5/2 + (4 + 0.5)/2 - 1.
+    turn = Turn(1.0, 4.0, 8.0, 0.1)
+    assert queue_s(load(), ALONE, RATES, 8.0, turn, 0.1) == pytest.approx(3.0)
+    assert float(in_waves(load(), ALONE)) == 1.0
+    # With two prompts a pass the first waits for three passes of 1 s before it decodes, the last for none: 1.5 s over 99 tokens.
+    assert waves_s(load(), 8.0, Turn(1.0, 1.0, 2.0, 0.1)) == pytest.approx(1.5 / 99)
+    assert float(in_waves(load(shortest_length=0.9), ALONE)) == 0.0
+
+
+def test_drawn_lengths_wait_half_a_step_and_for_a_busy_engine() -> None:
+    # ρ = 7·0.5/(1 + 100·0.1) = 0.318; steady 0.05 + 1·ρ/(2·(1 - ρ)) = 0.283; a tenth of the rounds is the burst of 3 s.
+    turn = Turn(1.0, 4.0, 8.0, 0.1)
+    busy = 3.5 / 11
+    expected = 0.9 * (0.05 + busy / (2 * (1 - busy))) + 0.1 * 3.0
+    assert queue_s(load(shortest_length=0.8), Schedule(), RATES, 8.0, turn, 0.1) == pytest.approx(expected)
+
+
+def test_clients_that_do_not_run_wait_for_an_answer() -> None:
+    turn = Turn(1.0, 4.0, 4.0, 0.1)
+    waiting = queue_s(load(), ALONE, RATES, 4.0, turn, 0.1)
+    running = queue_s(load(concurrency=4), ALONE, RATES, 4.0, turn, 0.1)
+    assert waiting - running == pytest.approx(100 * 0.1)
+
+
+def test_a_full_pass_holds_whole_prompts_of_those_that_run() -> None:
+    assert float(chunk_prompts(load(), Schedule(), 64.0)) == 8.0
+    assert float(chunk_prompts(load(), Schedule(), 3.0)) == 3.0
+    assert float(chunk_prompts(load(prompt_tokens=20_000), Schedule(), 64.0)) == 1.0
+    assert float(chunk_prompts(load(cached_prefix_tokens=900), Schedule(), 500.0)) == 81.0
+
+
+def test_what_bounds_a_load_comes_in_the_order_of_clients() -> None:
+    # 8,192 tokens a pass, 1 row and 1,000/100 prompt tokens a client and step: 744.7 clients.
+    found = bounds(load(), Schedule(running_cap=500), 60.0)
+    assert [(bound.name, round(bound.clients, 1)) for bound in found] == [
+        ("KV pool", 60.0),
+        ("running cap", 500.0),
+        ("tokens of a pass", 744.7),
+    ]
+    assert [bound.name for bound in bounds(load(), Schedule(), None)] == ["tokens of a pass", "running cap"]
+
+
+def test_speculation_divides_the_step_and_widens_it() -> None:
+    plain, drafted = predict(LLAMA_8B, SERVER, Request()), predict(LLAMA_8B, SERVER, Request(draft_tokens=3, acceptance=0.5))
+    # 1 + 0.5 + 0.25 + 0.125 tokens a step
+    assert drafted.itl_s == pytest.approx(drafted.decode.time_s / 1.875)
+    assert plain.decode.time_s < drafted.decode.time_s < 1.1 * plain.decode.time_s
+    assert predict(LLAMA_8B, SERVER, Request(draft_tokens=3, acceptance=1.0)).itl_s == pytest.approx(drafted.decode.time_s / 4, rel=1e-6)
+    assert predict(LLAMA_8B, SERVER, Request(draft_tokens=3, acceptance=0.0)).itl_s == pytest.approx(drafted.decode.time_s)
+
+
+def test_a_grid_of_clients_is_its_single_predictions() -> None:
+    clients = [1, 7, 64, 900]
+    grid = predict_grid(LLAMA_8B, SERVER, Request(shortest_length=0.8), axes={"concurrency": clients}, engine=ENGINE)
+    for place, count in enumerate(clients):
+        one = predict(LLAMA_8B, SERVER, Request(concurrency=count, shortest_length=0.8), engine=ENGINE)
+        assert grid.columns["queue_s"][place] == pytest.approx(one.queue_s)
+        assert grid.columns["ttft_s"][place] == pytest.approx(one.ttft_s)
+
+
+DISTANCES = {  # schedule, shortest length: most of the median and of the mean distance of TTFT, then of TPOT
+    "mixed, drawn": (Schedule(), 0.8, 0.08, 0.15, 0.02, 0.05),
+    "alone, drawn": (ALONE, 0.8, 0.06, 0.12, 0.02, 0.05),
+    "mixed, equal": (Schedule(), 1.0, 0.15, 0.25, 0.05, 0.10),
+    "alone, equal": (ALONE, 1.0, 0.01, 0.02, 0.01, 0.02),
+}
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_the_closed_form_stays_near_the_simulator(name: str) -> None:
+    schedule, shortest, *most = DISTANCES[name]
+    simulator = Simulator.of(LLAMA_8B, SERVER, Request(), schedule=schedule)
+    engine = ENGINE.__class__("none", "None", schedule=schedule)
+    first, further = [], []
+    for prompt, output in ((256, 256), (1024, 1024), (1024, 128), (4000, 100)):
+        for clients in (1, 2, 4, 8, 16, 32):
+            request = Request(prompt_tokens=prompt, output_tokens=output, concurrency=clients, shortest_length=shortest)
+            said = predict(LLAMA_8B, SERVER, request, engine=engine)
+            found = simulator.run(ServedLoad(prompt, output, clients=clients, shortest_length=shortest, seed=1), "plain")
+            first.append(abs(said.ttft_s / found.ttft.mean - 1))
+            further.append(abs(said.itl_s / found.tpot.mean - 1))
+    distances = (np.median(first), np.mean(first), np.median(further), np.mean(further))
+    assert all(distance <= bound for distance, bound in zip(distances, most, strict=True)), distances

@@ -194,4 +194,4 @@ def _evidence(config: Record) -> Evidence:
     return Evidence(requested_prompt_tokens=asked["input_tokens"], requested_output_tokens=asked["output_tokens"])
 
 
-IMPORTER = Importer(ID, "AIPerf", matches, parse)
+IMPORTER = Importer(ID, "AIPerf", matches, parse, version=2)

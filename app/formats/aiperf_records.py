@@ -25,6 +25,7 @@ ALONE = (
     "or send profile_export_aiperf.json of the same run, which names them."
 )
 _TTFT = ("time_to_first_token", "ttft")
+_ANSWER = ("time_to_first_output_token", "ttfo")
 
 
 def matches(document: Document) -> str | None:
@@ -57,7 +58,8 @@ class _Columns:
     e2e: list[float] = field(default_factory=list)
     start_ns: list[int | None] = field(default_factory=list)
     gaps: list[Floats] = field(default_factory=list)
-    cached: float = 0.0
+    answer: list[float] = field(default_factory=list)
+    cached: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     odd: list[Record] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
@@ -88,9 +90,7 @@ def run_of_records(document: Document, format_id: str) -> Run:
         not_numbers=tuple(key for record in columns.odd for key in record.not_numbers),
         negative=tuple(clause for record in columns.odd for clause in record.negative),
     )
-    done = _measured(run, samples, evidence)
-    prompt = done.workload.prompt_tokens_total
-    return replace(done, flags=(*done.flags, *cache_flag(min(1.0, columns.cached / prompt) if prompt else None)))
+    return _measured(run, samples, evidence)
 
 
 def _measured(run: Run, samples: RequestSamples, evidence: Evidence) -> Run:
@@ -145,7 +145,8 @@ def _add(columns: _Columns, entry: Entry) -> None:
     start = metadata.raw("request_start_ns") if "request_start_ns" in metadata else metadata.raw("timestamp_ns")
     columns.start_ns.append(start if isinstance(start, int) and nanoseconds_s(start) is not None else None)
     columns.gaps.append(_gaps(columns, entry))
-    columns.cached += (_tokens(entry, "usage_prompt_cache_read_tokens") or 0) if columns.ok[-1] else 0
+    columns.answer.append(_or_nan(_seconds(columns, entry, _ANSWER)))
+    columns.cached.append(_or_nan(_tokens(entry, "usage_prompt_cache_read_tokens")))
 
 
 def _error(error: object, metadata: Record) -> str:
@@ -191,6 +192,11 @@ def _or_nan(value: float | None) -> float:
     return np.nan if value is None else float(value)
 
 
+def _or_none(values: Floats) -> Floats | None:
+    """A column, None where no request has a value in it."""
+    return values if bool(np.isfinite(values).any()) else None
+
+
 def _odd(columns: _Columns) -> list[str]:
     found = dict.fromkeys(warning for record in columns.odd for warning in record.warnings)
     broken = [f"Gaps between chunks or times left out: {columns.broken[0]}, in {len(columns.broken)} places."] if columns.broken else []
@@ -220,6 +226,8 @@ def _samples(columns: _Columns) -> RequestSamples:
         chunk_gaps_s=np.concatenate(gaps) if streamed else np.empty(0),
         chunk_gap_counts=np.array([each.size for each in gaps], dtype=np.int64) if streamed else np.empty(0, np.int64),
         errors=tuple(columns.errors[index] for index in order) if any(columns.errors) else (),
+        ttft_answer_s=_or_none(column(columns.answer)),
+        cached_tokens=_or_none(column(columns.cached)),
     )
 
 

@@ -28,9 +28,10 @@ from app.formats.stat_export import NO_ENGINE, instant
 
 ID = "guidellm"
 WEIGHTED = "TPOT of requests, each weighted by its tokens"
+WEIGHTED_WHOLE = "whole requests / tokens, each weighted by its tokens"
 STEPS = "Percentiles are GuideLLM's own: steps between requests, not interpolated."
 _LATENCIES = {"ttft_s": ("time_to_first_token_ms", 1e-3), "e2e_s": ("request_latency", 1.0)}
-_ITL = "inter_token_latency_ms"
+_ITL, _PER_TOKEN = "inter_token_latency_ms", "time_per_output_token_ms"
 _RATES = {
     "requests_per_s": "requests_per_second",
     "output_tokens_per_s": "output_tokens_per_second",
@@ -193,7 +194,7 @@ def _measured(run: Run, benchmark: Record, metrics: _Metrics, setup: Setup) -> R
     requests = read_requests(benchmark, completed)
     totals = token_totals(_tokens(metrics, "prompt_token_count"), _tokens(metrics, "output_token_count"), requests.samples)
     workload = _workload(setup, totals.prompt, totals.output, completed)
-    together = _latencies(metrics, requests.samples, totals.output, completed)
+    together = _latencies(metrics, requests.samples, setup.schema, totals.output, completed)
     labels = {**run.labels, **_normalised(metrics, setup.schema)}
     trimmed = any(benchmark.positive(key) for key in ("warmup_duration", "cooldown_duration"))
     # With its ends cut off the window holds parts of requests: totals of requests / duration would be another quantity.
@@ -226,7 +227,7 @@ def _tokens(metrics: _Metrics, key: str) -> int | None:
     return round(total) if total is not None and abs(total - round(total)) <= 1e-6 * max(1.0, total) else None
 
 
-def _latencies(metrics: _Metrics, samples: RequestSamples | None, output_tokens: int | None, completed: int | None) -> Merged:
+def _latencies(metrics: _Metrics, samples: RequestSamples | None, schema: int, output_tokens: int | None, completed: int | None) -> Merged:
     own = {key: found for key, (name, unit_s) in _LATENCIES.items() if (found := metrics.latency(name, unit_s)) is not None}
     tpot = metrics.latency(_ITL, 1e-3)
     gaps = output_tokens - completed if output_tokens is not None and completed else None
@@ -237,6 +238,9 @@ def _latencies(metrics: _Metrics, samples: RequestSamples | None, output_tokens:
             own["tpot_s"] = replace(tpot, n=completed)
         elif samples is None:
             own["tpot_s"] = replace(tpot, definition=WEIGHTED)
+    if schema and samples is None and (whole := metrics.latency(_PER_TOKEN, 1e-3)) is not None:
+        # Of requests that are kept it is computed like everything else.
+        own["ntpot_s"] = whole if _equal_lengths(metrics) else replace(whole, definition=WEIGHTED_WHOLE)
     if samples is not None:
         # Its percentiles follow another rule, which is no contradiction; its means must agree.
         own = {key: Distribution(mean=found.mean, n=found.n) for key, found in own.items()}
@@ -251,11 +255,9 @@ def _equal_lengths(metrics: _Metrics) -> bool:
 
 
 def _normalised(metrics: _Metrics, schema: int) -> dict[str, str]:
-    """What the tool calls time per output token, under a name that says what it is."""
-    value = metrics.statistics("time_per_output_token_ms").positive("mean")
-    if value is None:
-        return {}
-    return {"decode_s_per_output_token" if schema == 0 else "request_s_per_output_token": f"{value / 1e3:.6g}"}
+    """What schema 0 calls time per output token, which no definition of ours is, under a name that says what it is."""
+    value = metrics.statistics(_PER_TOKEN).positive("mean") if schema == 0 else None
+    return {} if value is None else {"decode_s_per_output_token": f"{value / 1e3:.6g}"}
 
 
 def _own_rates(metrics: _Metrics) -> tuple[Record, dict[str, tuple[str, ...]]]:
@@ -279,4 +281,4 @@ def _with_unexplained(run: Run) -> Run:
     return replace(run, flags=(*run.flags, Flag("transport_buffering", text)))
 
 
-IMPORTER = Importer(ID, "GuideLLM (JSON, YAML, CSV)", matches, parse)
+IMPORTER = Importer(ID, "GuideLLM (JSON, YAML, CSV)", matches, parse, version=2)

@@ -30,7 +30,12 @@ _SERVER_METRICS = (
     "These are the server's own metrics of one stage, which belong to that stage's run and are no run by themselves: "
     "send its stage_N_lifecycle_metrics.json instead."
 )
-_LATENCIES = {"ttft_s": "time_to_first_token", "tpot_s": "time_per_output_token", "e2e_s": "request_latency"}
+_LATENCIES = {
+    "ttft_s": "time_to_first_token",
+    "tpot_s": "time_per_output_token",
+    "ntpot_s": "normalized_time_per_output_token",
+    "e2e_s": "request_latency",
+}
 _STATS = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99", "std": "std_dev", "min": "min", "max": "max"}
 _RATES = {
     "requests_per_s": ("requests_per_sec",),
@@ -238,4 +243,4 @@ def _cached(good: Record) -> Flag | None:
     return Flag("prefix_cache_hits", f"{percent(cached / total)} of the prompt tokens were in the server's cache.")
 
 
-IMPORTER = Importer(ID, "inference-perf reports and requests (JSON)", matches, parse)
+IMPORTER = Importer(ID, "inference-perf reports and requests (JSON)", matches, parse, version=2)

@@ -129,7 +129,7 @@ def _phases(record: Record, batch: StaticBatch, shared: bool, separate: bool) ->
         metrics["prefill_tokens_per_s"] = replace(read.prefill_rate(prefill), scope=batch.scope)
     if batch.output_tokens and (decode := record.positive("t_tg")) is not None:
         steps = batch.output_tokens * (batch.size if separate else 1)
-        metrics["itl_s"] = Distribution(mean=decode / steps, n=steps, origin="derived")
+        metrics["itl_s"] = metrics["step_s"] = Distribution(mean=decode / steps, n=steps, origin="derived")
     return metrics
 
 
@@ -143,4 +143,4 @@ def _rates(record: Record, batch: StaticBatch, total: float | None, shared: bool
     return rates
 
 
-IMPORTER = Importer(ID, "llama-batched-bench (JSONL, markdown table)", matches, parse)
+IMPORTER = Importer(ID, "llama-batched-bench (JSONL, markdown table)", matches, parse, version=2)

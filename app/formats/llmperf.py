@@ -1,7 +1,7 @@
 """llmperf: the summary of a run (also a map of runs by concurrency) and its individual responses.
 
-Seconds throughout. What it calls `inter_token_latency_s` is (TTFT + the gaps) / n, the whole request over its tokens: neither ITL nor
-TPOT, and a label here. ITL follows exactly from the means of a summary; TPOT from individual responses alone. Requests that failed are
+Seconds throughout. What it calls `inter_token_latency_s` is (TTFT + the gaps) / n, the whole request over its tokens: normalised latency
+here, neither ITL nor TPOT. ITL follows exactly from the means of a summary; TPOT from individual responses alone. Requests that failed are
 in no statistic of the summary, and rows with an error among the responses. Tokens of every model are counted by one Llama tokenizer.
 `request_output_throughput_token_per_s` is of one request and with TTFT inside: not read.
 """
@@ -23,8 +23,7 @@ from app.formats.serving import CLIENT_TOKENIZER, deployment_rates, itl_from_rep
 from app.formats.stat_export import NO_ENGINE, exact_total
 
 ID = "llmperf"
-_LATENCIES = {"ttft_s": "results_ttft_s", "e2e_s": "results_end_to_end_latency_s"}
-_NORMALISED = "results_inter_token_latency_s_mean"
+_LATENCIES = {"ttft_s": "results_ttft_s", "e2e_s": "results_end_to_end_latency_s", "ntpot_s": "results_inter_token_latency_s"}
 _STATS = {
     "mean": "mean",
     "std": "stddev",
@@ -39,7 +38,9 @@ _CONSUMED = frozenset(
 _OUTPUT_RATE, _PER_MINUTE = "results_mean_output_throughput_token_per_s", "results_num_completed_requests_per_min"
 _MOST_LABELS = 40
 ONE_TOKENIZER = "llmperf counts the tokens of every model with one Llama tokenizer: another model's own count differs."
-NO_ITL = "What llmperf calls inter-token latency is the whole request over its tokens, with TTFT inside: it is a label, not ITL or TPOT."
+NO_ITL = (
+    "What llmperf calls inter-token latency is the whole request over its tokens, with TTFT inside: normalised latency, not ITL or TPOT."
+)
 ALONE = (
     "Individual responses name neither model, engine nor concurrency, and not when they were sent: choose them under Edit, "
     "or send the summary of the same run."
@@ -127,7 +128,7 @@ def _measured(run: Run, record: Record) -> Run:
     own = Record({"requests_per_s": per_minute / 60 if per_minute else None, "output_tokens_per_s": record.positive(_OUTPUT_RATE)})
     names = {key: (key,) for key in ("requests_per_s", "output_tokens_per_s", "total_tokens_per_s")}
     rates = deployment_rates(own, names, run.duration_s, run.requests, run.workload)
-    notes = (*run.warnings, *([NO_ITL] if _NORMALISED in record else []), *rates.warnings, *record.warnings)
+    notes = (*run.warnings, *([NO_ITL] if "ntpot_s" in metrics else []), *rates.warnings, *record.warnings)
     done = replace(run, metrics={**metrics, **rates.rates}, warnings=notes)
     return flagged(with_request_rates(done), _evidence(record))
 
@@ -170,8 +171,6 @@ def _labels(record: Record) -> dict[str, str]:
     errors = record.raw("results_error_code_frequency")
     if isinstance(errors, (str, dict, list)) and errors not in ("{}", {}, [], ""):
         labels["error_codes"] = clean_text(str(errors))
-    if (normalised := record.positive(_NORMALISED)) is not None:
-        labels["request_s_per_output_token"] = f"{normalised:.6g}"
     return labels
 
 
@@ -235,4 +234,4 @@ def _error(record: Record) -> str:
     return clean_text(" ".join(words)) or "error"
 
 
-IMPORTER = Importer(ID, "llmperf", matches, parse)
+IMPORTER = Importer(ID, "llmperf", matches, parse, version=2)

@@ -194,7 +194,7 @@ def _phases(measured: _Measured, makes_text: bool, sizes: _Sizes, notes: list[st
     elif "forward" in found:
         metrics["prefill_s"] = replace(found["forward"], definition=FORWARD)
     if (itl := _itl(measured, sizes, notes)) is not None:
-        metrics["itl_s"] = itl
+        metrics["itl_s"] = metrics["step_s"] = itl
     prefill_s, decode_s = None if prefill is None else prefill.mean, measured.mean("decode")
     if "generate" in found:
         metrics["e2e_s"] = found["generate"]
@@ -254,4 +254,4 @@ def _trackers(report: Record) -> dict[str, str]:
     return labels
 
 
-IMPORTER = Importer(ID, "optimum-benchmark (JSON, CSV)", matches, parse)
+IMPORTER = Importer(ID, "optimum-benchmark (JSON, CSV)", matches, parse, version=2)

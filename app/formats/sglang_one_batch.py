@@ -80,7 +80,7 @@ def _in_process(run: Run, record: Record, batch: StaticBatch) -> Run:
         metrics["prefill_s"] = Distribution(mean=prefill)
         metrics["prefill_tokens_per_s"] = batch.prefill_rate(prefill)
     if (step := _step(record, batch, prefill, total)) is not None:
-        metrics["itl_s"] = step
+        metrics["itl_s"] = metrics["step_s"] = step
     if total is not None:
         metrics["e2e_s"] = Distribution(mean=total)
     return replace(
@@ -146,4 +146,4 @@ def _in_waves(batch: StaticBatch, first: float, latency: float) -> Flag | None:
     )
 
 
-IMPORTER = Importer(ID, "SGLang bench_one_batch and bench_one_batch_server (JSONL)", matches, parse)
+IMPORTER = Importer(ID, "SGLang bench_one_batch and bench_one_batch_server (JSONL)", matches, parse, version=2)

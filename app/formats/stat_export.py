@@ -22,6 +22,7 @@ LATENCIES = {
     "tpot_s": "inter_token_latency",
     "chunk_gap_s": "inter_chunk_latency",
     "e2e_s": "request_latency",
+    "ttft_answer_s": "time_to_first_output_token",
 }
 RATES = {
     "requests_per_s": "request_throughput",

@@ -37,7 +37,6 @@ WITH_ZEROS = {
 NEAREST_RANK = "Percentiles are trtllm-bench's own: nearest rank, not interpolated."
 FAILURES_INSIDE = "trtllm-bench counts requests that failed with the others: failures are not known."
 MEASURED_MEAN = "The concurrency is the measured mean of the requests in flight, rounded: the report does not say the limit."
-NOT_STREAMED = "TTFT and the time per token were not measured: streaming was off. Turn it on (--streaming) to split the phases."
 
 
 def matches(document: Document) -> str | None:
@@ -111,7 +110,7 @@ def _measured(run: Run, record: Record, read: tuple[Record, ...]) -> Run:
     rates = deployment_rates(performance, _RATES, run.duration_s, run.requests, run.workload)
     speculation = _speculation(record)
     records = (*read, streaming, *inside.values())
-    notes = [*run.warnings, NEAREST_RANK, *([NOT_STREAMED] if "ttft_s" not in metrics else []), *speculation.notes, *rates.warnings]
+    notes = [*run.warnings, NEAREST_RANK, *speculation.notes, *rates.warnings]
     done = replace(
         run,
         metrics={**metrics, **rates.rates},
@@ -121,6 +120,7 @@ def _measured(run: Run, record: Record, read: tuple[Record, ...]) -> Run:
     evidence = Evidence(
         not_numbers=tuple(key for each in records for key in each.not_numbers),
         negative=tuple(clause for each in records for clause in each.negative),
+        streamed="ttft_s" in metrics,
     )
     return flagged(with_request_rates(done), evidence)
 
@@ -183,4 +183,4 @@ def _identified(record: Record) -> Run:
     )
 
 
-IMPORTER = Importer(ID, "trtllm-bench report (JSON)", matches, parse)
+IMPORTER = Importer(ID, "trtllm-bench report (JSON)", matches, parse, version=2)

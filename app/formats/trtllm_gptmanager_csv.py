@@ -30,7 +30,6 @@ _COUNTS = frozenset({"num_samples", "num_error_samples"})
 _MOST_LABELS = 40
 NEAREST_RANK = "Percentiles are TensorRT-LLM's own: nearest rank, not interpolated."
 NO_IDENTITY = "The file names neither model, prompt length nor hardware: choose them under Edit."
-NOT_STREAMED = "TTFT and the time per token were not measured: streaming was off. Turn it on (--streaming) to split the phases."
 
 
 def matches(document: Document) -> str | None:
@@ -87,10 +86,10 @@ def _measured(run: Run, record: Record) -> Run:
     if finding.itl is not None:
         metrics["itl_s"] = finding.itl
     rates = deployment_rates(record, _RATES, run.duration_s, run.requests, run.workload)
-    own = NEAREST_RANK if "ttft_s" in metrics else NOT_STREAMED
-    notes = (*run.warnings, own, *([finding.note] if finding.note else ()), *rates.warnings, *record.warnings)
+    notes = (*run.warnings, NEAREST_RANK, *([finding.note] if finding.note else ()), *rates.warnings, *record.warnings)
     done = replace(run, metrics={**metrics, **rates.rates}, warnings=notes)
-    return flagged(with_request_rates(done), Evidence(not_numbers=tuple(record.not_numbers), negative=tuple(record.negative)))
+    evidence = Evidence(tuple(record.not_numbers), tuple(record.negative), streamed="ttft_s" in metrics)
+    return flagged(with_request_rates(done), evidence)
 
 
 def _latency(record: Record, key: str, stem: str, completed: int | None) -> Distribution | None:
@@ -114,4 +113,4 @@ def _labels(record: Record) -> dict[str, str]:
     return labels
 
 
-IMPORTER = Importer(ID, "TensorRT-LLM gptManagerBenchmark (CSV)", matches, parse)
+IMPORTER = Importer(ID, "TensorRT-LLM gptManagerBenchmark (CSV)", matches, parse, version=2)

@@ -181,6 +181,18 @@ def test_a_time_in_an_unknown_unit_is_left_out_and_one_in_seconds_is_read() -> N
     assert mean(read(export(time_to_first_token={"unit": "s", "avg": 0.05})), "ttft_s") == 0.05
 
 
+def test_the_first_visible_token_is_apart_from_the_first() -> None:
+    later = {"unit": "ms", "avg": 80.0, "p50": 75.0}
+    assert mean(read(export(time_to_first_output_token=later)), "ttft_answer_s") == pytest.approx(0.08)
+    metrics = {
+        name: {"value": value, "unit": "ms"}
+        for name, value in (("time_to_first_token", 50), ("time_to_first_output_token", 90), ("request_latency", 300))
+    }
+    run = read({"metadata": {"x_request_id": "a"}, "metrics": metrics})
+    assert run.samples.ttft_answer_s.tolist() == [pytest.approx(0.09)]  # type: ignore[union-attr]
+    assert run.samples.cached_tokens is None  # type: ignore[union-attr]
+
+
 def test_prompts_from_the_server_s_cache_withhold_the_prefill_rate() -> None:
     cached = {"overall_usage_prompt_cache_read_pct": {"unit": "%", "avg": 75.0}, "input_config": {"loadgen": {"concurrency": 1}}}
     (flag,) = (flag for flag in read(export(**cached)).flags if flag.flag == "prefix_cache_hits")
@@ -191,7 +203,9 @@ def test_prompts_from_the_server_s_cache_withhold_the_prefill_rate() -> None:
         for name, tokens in (("input_sequence_length", 40), ("usage_prompt_cache_read_tokens", 30))
     }
     line = {"metadata": {"x_request_id": "a"}, "metrics": {**metrics, "request_latency": {"value": 300, "unit": "ms"}}}
-    assert "prefix_cache_hits" in flags(read(line))
+    recorded = read(line)
+    assert [flag.flag for flag in recorded.flags].count("prefix_cache_hits") == 1
+    assert recorded.samples.cached_tokens.tolist() == [30.0]  # type: ignore[union-attr]
     assert "prefix_cache_hits" not in flags(read(export()))
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from app.domain.checks import as_shown
 from app.domain.errors import ImportRefused
 from app.domain.run import CANONICAL, Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
-from app.formats.guidellm import STEPS, WEIGHTED
+from app.formats.guidellm import STEPS, WEIGHTED, WEIGHTED_WHOLE
 
 Reader = Callable[[str], ParsedFile]
 Json = dict[str, Any]
@@ -69,10 +70,15 @@ def test_schema_0_identity_and_load(read_data: Reader) -> None:
 
 def test_time_per_output_token_changed_its_meaning_and_is_tpot_in_neither(read_data: Reader) -> None:
     (old,) = read_data("guidellm/2025-09_schema_0.json").runs
-    new = read_data("guidellm/2026-03_schema_1.json").runs[0]
+    kept, alone = read_data("guidellm/2026-03_schema_1.json").runs[0], read_data("guidellm/2026-08_schema_2.json").runs[0]
     assert old.labels["decode_s_per_output_token"] == "0.0125"  # 100 ms / 8 tokens, without TTFT
-    assert new.labels["request_s_per_output_token"] == "0.1"  # 1.1 s / 11 tokens, TTFT inside
-    assert mean(new, "tpot_s") == pytest.approx(0.1, rel=1e-5)
+    assert "ntpot_s" not in old.metrics
+    # Of requests that are in the file it is computed: 1.1 s / 11 tokens, TTFT inside.
+    assert "ntpot_s" not in kept.metrics
+    assert mean(as_shown(kept), "ntpot_s") == pytest.approx(0.1)
+    assert mean(kept, "tpot_s") == pytest.approx(0.1, rel=1e-5)
+    # Lengths differ, so the file's own mean weights requests by their tokens.
+    assert alone.distribution("ntpot_s").definition == WEIGHTED_WHOLE  # type: ignore[union-attr]
 
 
 def test_schema_1_counts_requests_that_overlap_the_measured_stretch(read_data: Reader) -> None:

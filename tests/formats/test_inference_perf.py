@@ -37,6 +37,7 @@ def test_a_stage(read_data: Reader) -> None:
     assert (ttft.mean, ttft.p50, ttft.p90, ttft.p95, ttft.min, ttft.max, ttft.n) == (0.1, 0.09, 0.15, None, 0.08, 0.2, 20)
     assert (e2e.mean, e2e.p99) == (1.1, 1.3)
     assert distribution(run, "tpot_s").mean == 0.02
+    assert distribution(run, "ntpot_s").mean == 0.0218
     # (1.1 - 0.1) s x 20 requests / (20 x 51 - 20) gaps
     assert distribution(run, "itl_s") == Distribution(mean=pytest.approx(0.02), n=1000, origin="derived")
     assert distribution(run, "chunk_gap_s").definition == SPREAD_TOKENS

@@ -26,6 +26,7 @@ def test_each_line_is_a_run(read_data: Reader) -> None:
     assert eight.metrics["prefill_s"] == Distribution(mean=0.5)
     assert eight.metrics["prefill_tokens_per_s"] == Rate(1600.0, "aggregate", "derived")
     assert eight.metrics["itl_s"] == Distribution(mean=0.04, n=50, origin="derived")
+    assert eight.metrics["step_s"] == eight.metrics["itl_s"]
     assert eight.metrics["decode_tokens_per_s"] == Rate(25.0, "request", "derived")
     # 400 and 1200 tokens in 2.5 s
     assert eight.metrics["output_tokens_per_s"] == Rate(160.0, "aggregate", "derived")

@@ -47,6 +47,7 @@ def test_a_report_alone_tells_batch_and_steps_by_its_throughputs(read_data: Read
     assert itl is not None
     # 0.5 s / 10 steps; the 40 gaps of per_token are one a step, so their percentiles hold.
     assert (itl.mean, itl.n, itl.max) == (pytest.approx(0.05), 40, pytest.approx(0.06))
+    assert run.distribution("step_s") == itl
     assert mean(run, "e2e_s") == pytest.approx(0.7)
     # 2 x 11 tokens / 0.7 s
     assert run.rate("output_tokens_per_s") == Rate(pytest.approx(22 / 0.7), "aggregate", "derived")

@@ -27,6 +27,7 @@ def test_a_batch_in_process(read_data: Reader) -> None:
     assert run.metrics["prefill_tokens_per_s"] == Rate(pytest.approx(2000.0), "aggregate", "derived")
     # 0.4 - 0.2 s for 10 steps, each of which gives every sequence a token
     assert run.metrics["itl_s"] == Distribution(mean=pytest.approx(0.02), p50=0.019, n=10, origin="derived")
+    assert run.metrics["step_s"] == run.metrics["itl_s"]
     assert run.metrics["decode_tokens_per_s"] == Rate(pytest.approx(50.0), "request", "derived")
     # 44 and 444 tokens in 0.4 s
     assert run.metrics["output_tokens_per_s"] == Rate(pytest.approx(110.0), "aggregate", "derived")

@@ -12,7 +12,7 @@ from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
 from app.formats.identity import NO_MODEL
-from app.formats.trtllm_bench import FAILURES_INSIDE, MEASURED_MEAN, NEAREST_RANK, NOT_STREAMED, WITH_ZEROS
+from app.formats.trtllm_bench import FAILURES_INSIDE, MEASURED_MEAN, NEAREST_RANK, WITH_ZEROS
 
 Reader = Callable[[str], ParsedFile]
 DATA = Path(__file__).resolve().parents[1] / "data" / "trtllm_bench"
@@ -69,7 +69,7 @@ def test_one_request_at_a_time_without_streaming(read_data: Reader) -> None:
     assert (run.load_mode, run.workload.concurrency, run.hardware) == ("single", 1, None)
     assert (run.weight_dtype, run.kv_dtype) == ("float16", None)
     assert run.distribution("ttft_s") is run.distribution("tpot_s") is run.distribution("itl_s") is None
-    assert NOT_STREAMED in run.warnings
+    assert [flag.flag for flag in run.flags] == ["non_streaming_no_phase_split"]
 
 
 def test_requests_of_one_token_make_tpot_something_else(read_data: Reader) -> None:

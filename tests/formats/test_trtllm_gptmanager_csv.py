@@ -7,7 +7,7 @@ import pytest
 from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, Rate, RequestCounts
 from app.formats import ParsedFile, read_runs
-from app.formats.trtllm_gptmanager_csv import NEAREST_RANK, NO_IDENTITY, NOT_STREAMED
+from app.formats.trtllm_gptmanager_csv import NEAREST_RANK, NO_IDENTITY
 
 Reader = Callable[[str], ParsedFile]
 HEADER = "num_samples,num_error_samples,total_latency(ms),seq_throughput(seq/sec),token_throughput(token/sec),avg_sequence_latency(ms)"
@@ -46,7 +46,7 @@ def test_without_streaming_there_are_no_phases(read_data: Reader) -> None:
     (run,) = read_data("trtllm_gptmanager_csv/2024-06_not_streamed.csv").runs
     assert {key for key in run.metrics if key.endswith("_s") and not key.endswith("per_s")} == {"e2e_s"}
     assert run.workload.output_tokens_mean == pytest.approx(51.0)
-    assert NOT_STREAMED in run.warnings
+    assert [flag.flag for flag in run.flags] == ["non_streaming_no_phase_split"]
     assert run.rate("output_tokens_per_s") == Rate(255.0, "aggregate", "reported")
 
 

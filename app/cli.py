@@ -28,11 +28,12 @@ from app.services.comparison_json import comparison_json
 from app.services.context import Context, make_context
 from app.services.importing import ImportOutcome
 from app.services.local_profiles import local_book
-from app.services.plain_text import comparison_lines, prediction_lines, run_line
+from app.services.plain_text import comparison_lines, prediction_lines, reading_lines, run_line
 from app.services.predicting import answer, question_of
 from app.services.prediction_json import prediction_json
 from app.services.profiles import catalog_book
 from app.services.reading import read_files
+from app.services.rereading import reread_files
 from app.services.sample_runs import SampleRuns, load_samples
 from app.services.samples import sample_files
 from app.services.startup import prepare, soundness
@@ -310,6 +311,29 @@ def _comparisons(names: Sequence[str]) -> list[Comparison]:
     if len(sides) < 2:
         raise InvalidRequest("runs", "A comparison needs two runs: name two files or ids, the first is the base.")
     return [compare(sides[0], side) for side in sides[1:]]
+
+
+@app.command()
+def reimport(
+    runs: Annotated[list[int] | None, typer.Argument(help="Run ids; the whole file of each is read again.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every file that an older importer read.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change and store nothing.")] = False,
+    remove_gone: Annotated[
+        bool, typer.Option("--remove-gone", help="Delete runs that a file no longer gives, instead of marking them.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Read stored files again with the importers of now."""
+    if bool(runs) == everything:
+        raise InvalidRequest("runs", "Name the runs whose files are to be read again, or give --all.")
+    context = _context()
+    report = reread_files(context, runs or None, datetime.now(UTC), dry_run=dry_run, remove_gone=remove_gone)
+    if as_json:
+        _print_json(report)
+    else:
+        _print_report(reading_lines(report), [], report["refused"])
+    if report["refused"]:
+        raise typer.Exit(2)
 
 
 @app.command()

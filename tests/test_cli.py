@@ -11,6 +11,7 @@ from app.api.shapes import ComparisonShape, PredictionShape, RunSummary
 from app.settings import UPLOAD_CEILING_BYTES
 from tests.commands import Ended, Run, runner
 from tests.result_files import data_of, served, served_file
+from tests.services.improved import improve, refuse, slower
 
 TINY_CONFIG = {
     "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -365,3 +366,29 @@ def test_a_file_is_stored_with_its_folders_below_here_and_never_with_those_above
     report = result(run("import", "h200/tp4.json", absolute, "--json"))
     assert [each["file"] for each in report["runs"]] == ["h200/tp4.json", "tp2.json"]
     assert [[hint["key"] for hint in each["suggestions"]] for each in report["runs"]] == [["hardware", "tp"], ["tp"]]
+
+
+def test_files_are_read_again_from_the_command_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, "a.json", served_file(1))
+    (stored,) = result(run("import", path, "--json"))["runs"]
+    version = improve(monkeypatch, slower)
+    dry = result(run("reimport", "--all", "--dry-run", "--json"))
+    assert [(each["file"], each["applied"], each["runs"][0]["outcome"]) for each in dry["files"]] == [("a.json", False, "changed")]
+    shown = run("reimport", stored["id"], "--dry-run").out
+    assert f"a.json: would be read again, vllm_bench_serve, version {version - 1} to {version}" in shown
+    assert "metric ttft_s.mean: 0.05 -> 0.1" in shown
+    done = result(run("reimport", stored["id"], "--json"))
+    assert (done["files"][0]["applied"], done["refused"]) == (True, [])
+    assert result(run("reimport", "--all", "--json")) == {"files": [], "refused": []}
+    sentence(run("reimport"), "--all")
+    sentence(run("reimport", stored["id"], "--all"), "--all")
+    sentence(run("reimport", 999), "There is no run 999")
+
+
+def test_a_file_that_is_refused_now_is_said_with_an_exit_code(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result(run("import", written(tmp_path, "a.json", served_file(1)), "--json"))
+    improve(monkeypatch, refuse)
+    ended = run("reimport", "--all")
+    assert (ended.code, ended.out) == (2, "")
+    assert "a.json: refused: " in ended.err
+    assert [each["file"] for each in result(run("reimport", "--all", "--json"), 2)["refused"]] == ["a.json"]

@@ -161,6 +161,7 @@ class RunQuery(Body):
     q: Words | None = Field(default=None, description="Words that must all occur in label, model, hardware, engine, tags or file name")
     since: Moment | None = Field(default=None, description="First moment, inclusive")
     until: Moment | None = Field(default=None, description="Last moment, exclusive")
+    outdated: bool | None = Field(default=None, description="Only runs that an older importer read than would read them now")
     sort: Annotated[str, Field(max_length=40, description="A column's name, with a leading minus for descending")] = "-happened_at"
     cursor: Annotated[str, Field(max_length=400)] | None = Field(default=None, description="`next` of the page before")
     limit: Annotated[int, Field(ge=1, le=500)] = 50

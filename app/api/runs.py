@@ -13,6 +13,7 @@ from app.api.bodies import RunPatch, RunQuery
 from app.api.dependencies import ContextDep, Id, Limit
 from app.api.shapes import DecompositionShape, FigureShape, ImportAnswer, RequestRows, RooflineShape, RunList, StoredRunShape
 from app.domain.errors import InvalidRequest
+from app.formats import current_versions
 from app.services import figures, runs
 from app.services.importing import ImportOutcome
 from app.services.problems import Problem
@@ -99,6 +100,7 @@ def get_runs(
         **query.model_dump(include=set(_FILTERS)),
         since=_moment("since", query.since),
         until=_moment("until", query.until),
+        read_before=current_versions() if query.outdated else None,
     )
     page = runs.page(context, filters, query.sort, query.cursor, query.limit)
     if query.as_ == "csv" or (query.as_ is None and "text/csv" in accept):

@@ -139,7 +139,72 @@ class StoredRunShape(RunSummary):
     tags: list[str]
     notes: str
     said: SaidShape
+    outdated: bool = Field(description="An older importer read this run than would read it now: see /runs/{run_id}/reimport")
     suggestions: list[SuggestionShape] | None = Field(default=None, description="Absent in lists")
+
+
+class ReadingChangeShape(Shape):
+    """One thing that is not as it was: `old` is null where it came, `new` where it went."""
+
+    part: Literal["word", "fact", "workload", "requests", "metric", "flag", "warning", "label"]
+    key: str
+    kind: Literal["added", "gone", "changed"]
+    old: str | int | float | bool | None
+    new: str | int | float | bool | None
+
+
+class RunReadingShape(Shape):
+    """What reading its file again means for one run; `id` is null for one that is not stored yet."""
+
+    id: int | None
+    url: str | None
+    title: str
+    outcome: Literal["same", "changed", "added", "gone"]
+    from_version: int | None
+    changes: list[ReadingChangeShape]
+
+
+class PastReadingShape(Shape):
+    """One time that a run was read again."""
+
+    read_at: str
+    from_version: int
+    to_version: int
+    changes: list[ReadingChangeShape]
+
+
+class FileReadingShape(Shape):
+    """What reading a file again gives. `refused` says why it is read no longer; `deleted_before` counts runs that a person deleted."""
+
+    file: str
+    format: str
+    from_version: int
+    to_version: int
+    applied: bool
+    refused: str | None
+    deleted_before: int
+    runs: list[RunReadingShape]
+    history: list[PastReadingShape]
+
+
+class OutdatedFileShape(Shape):
+    """A file with runs that an older importer read: how many, the lowest version among them, and the first of them."""
+
+    file: str
+    project: str
+    format: str
+    from_version: int
+    to_version: int | None
+    runs: int
+    run_id: int
+    url: str
+
+
+class OutdatedFiles(Shape):
+    """Files that are due, in the order in which they came."""
+
+    items: list[OutdatedFileShape]
+    next: str | None
 
 
 class RunList(Shape):

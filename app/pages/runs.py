@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Request
@@ -10,9 +10,11 @@ from fastapi.responses import Response
 
 from app.domain.errors import InvalidRequest
 from app.domain.text import clean_text
+from app.formats import current_versions
+from app.pages.reading_view import past_readings
 from app.pages.rendering import page_context, render
 from app.pages.run_view import run_page_values
-from app.services import runs
+from app.services import rereading, runs
 from app.store import run_list
 from app.store.records import RunFilters
 
@@ -64,7 +66,7 @@ def run_list_page(request: Request) -> Response:
         "chips": [
             (key, value, _link({k: v for k, v in query.items() if k not in (key, "cursor")})) for key, value in query.items() if _chip(key)
         ],
-        "api_link": f"/api/v1/runs?{urlencode({k: v for k, v in query.items() if k in (*_FILTER_KEYS, 'since', 'until', 'sort')})}",
+        "api_link": f"/api/v1/runs?{urlencode({key: value for key, value in query.items() if _chip(key) or key == 'sort'})}",
     }
     return render(request, "pages/runs.html", values, block="results", status=422 if problem else 200)
 
@@ -77,11 +79,13 @@ def _filters(query: Mapping[str, str]) -> tuple[RunFilters, str]:
             moments[key] = datetime.fromisoformat(query[key]).replace(tzinfo=UTC) if query.get(key) else None
         except ValueError:
             moments[key], problem = None, f"“{clean_text(query[key], 40)}” is no date: write 2026-11-28."
-    return RunFilters(**{key: query.get(key) for key in _FILTER_KEYS}, since=moments["since"], until=moments["until"]), problem
+    texts: dict[str, Any] = {key: query.get(key) for key in _FILTER_KEYS}
+    versions = current_versions() if query.get("outdated") == "true" else None
+    return RunFilters(**texts, since=moments["since"], until=moments["until"], read_before=versions), problem
 
 
 def _chip(key: str) -> bool:
-    return key in (*_FILTER_KEYS, "since", "until")
+    return key in (*_FILTER_KEYS, "since", "until", "outdated")
 
 
 def _link(query: Mapping[str, str | None]) -> str:
@@ -106,4 +110,5 @@ def run_page(request: Request, run_id: RunId) -> Response:
     context = page_context(request)
     view = runs.view(context, run_id)
     samples = runs.samples(context, run_id) if view.stored.has_samples else None
-    return render(request, "pages/run.html", run_page_values(view, samples))
+    readings = past_readings(rereading.history(context, run_id))
+    return render(request, "pages/run.html", {**run_page_values(view, samples), "readings": readings})

@@ -1,5 +1,6 @@
 """Predictions, runs and comparisons as lines of plain text, for a terminal."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from app.domain.comparison import Comparison
@@ -45,3 +46,23 @@ def comparison_lines(comparison: Comparison) -> list[str]:
         rest = change_seconds(comparison.attribution.shown_remainder_s)
         lines.append(f"  a mean request {change_seconds(comparison.attribution.total_s)}: {parts}, not explained {rest}")
     return lines
+
+
+def reading_lines(report: Mapping[str, Any]) -> list[str]:
+    """Files read again: one line each, one for each run that is not the same, and one for each thing that changed in it."""
+    lines = []
+    for file in report["files"]:
+        if file["refused"] is not None:
+            continue
+        verb = "read again" if file["applied"] else "would be read again"
+        lines.append(f"{file['file']}: {verb}, {file['format']}, version {file['from_version']} to {file['to_version']}")
+        for run in file["runs"]:
+            name = run["title"] if run["id"] is None else f"run {run['id']} {run['title']}"
+            lines.append(f"  {name}: {run['outcome']}")
+            for change in run["changes"]:
+                lines.append(f"    {change['part']} {change['key']}: {_plain(change['old'])} -> {_plain(change['new'])}")
+    return lines
+
+
+def _plain(value: object) -> str:
+    return "nothing" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

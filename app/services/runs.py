@@ -15,11 +15,13 @@ from app.domain.hardware import HardwareProfile
 from app.domain.identity import SAID, Word, corrected, together, with_words, words_of
 from app.domain.run import RequestSamples
 from app.domain.suggestion import Suggestion
+from app.formats import current_versions
 from app.services.assessment import Assessment, assess
 from app.services.context import Context
 from app.services.identity import said
 from app.services.importing import derived, tags_of
 from app.services.profiles import ProfileBook, read_book
+from app.services.rereading import is_outdated
 from app.services.suggesting import hints, hints_json
 from app.services.summary import run_summary
 from app.store import requests as request_rows
@@ -67,6 +69,16 @@ class RunView:
         """What file name, folders and labels hint at; nothing rests on it before a person accepts it."""
         return hints(self.book, self.stored.run, self.stored.upload.name)
 
+    @property
+    def outdated(self) -> bool:
+        """Whether an older importer read the file than would read it now."""
+        return is_outdated(self.stored)
+
+    @property
+    def current_version(self) -> int | None:
+        """The version that would read the file now; None for a format that is read no longer."""
+        return current_versions().get(self.stored.run.format)
+
     def summary(self, with_suggestions: bool = True) -> dict[str, Any]:
         """The run summary of the contract with number, address, project, tags and notes."""
         suggested = {"suggestions": hints_json(self.suggestions)} if with_suggestions else {}
@@ -85,6 +97,8 @@ class RunView:
             },
             **suggested,
             "file": self.stored.upload.name,
+            "outdated": self.outdated,
+            **({} if self.stored.gone_since is None else {"gone_since": self.stored.gone_since}),
         }
 
     def side(self) -> Side:

@@ -125,7 +125,8 @@ class RunFilters:
 
     `model` and `hardware` match the slug or the file's words, `q` holds words that must all occur in label, model, hardware, engine,
     tags or file name; case never matters except in a tag and a project. `since` is inclusive, `until` exclusive, of the time the
-    run was measured (received, where the file does not say).
+    run was measured (received, where the file does not say). `read_before` holds for each format the version of its importer that a
+    run must be older than.
     """
 
     project: str | None = None
@@ -137,6 +138,7 @@ class RunFilters:
     q: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    read_before: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)

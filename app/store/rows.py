@@ -26,7 +26,7 @@ from app.domain.run import (
 )
 from app.store.records import NewRun, NewUpload
 from app.store.tables import RunRow
-from app.store.types import MAX_INT64, finite, storable_name, storable_text
+from app.store.types import MAX_INT64, finite, storable_json, storable_name, storable_text
 
 _RUN_TEXTS = ("format", "engine", "engine_version", "model", "hardware", "weight_dtype", "kv_dtype", "load_mode", "measured_at")
 _RUN_INTEGERS = ("devices", "tp", "pp", "ep", "dp")
@@ -138,6 +138,13 @@ def from_row(row: RunRow, metrics: Sequence[MetricRow]) -> Run:
         labels={str(key): str(value) for key, value in row.labels.items()},
         warnings=tuple(str(warning) for warning in row.warnings),
     )
+
+
+def as_stored(rows: RunRows) -> Run:
+    """The run as it will be read back from these rows, without samples."""
+    row = RunRow(upload_id=0, **storable_json(rows.columns))
+    metrics = [MetricRow(0, *(each[name] for name in MetricRow._fields[1:])) for each in rows.metrics]
+    return from_row(row, metrics)
 
 
 def metrics_from_rows(rows: Iterable[MetricRow]) -> dict[str, MetricValue]:

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlmodel import Session, col
 
 from app.domain.errors import InvalidRequest
+from app.store.readings import older
 from app.store.records import RunFacets, RunFilters, RunListItem, RunPage
 from app.store.rows import fold
 from app.store.runs import tags_of
@@ -172,6 +173,8 @@ def _conditions(filters: RunFilters) -> list[ColumnElement[bool]]:
         conditions.append(col(RunRow.happened_at) >= filters.since)
     if filters.until:
         conditions.append(col(RunRow.happened_at) < filters.until)
+    if filters.read_before is not None:
+        conditions.append(older(filters.read_before))
     return conditions + [col(RunRow.search).contains(word, autoescape=True) for word in _words(filters.q or "")]
 
 

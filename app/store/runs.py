@@ -6,9 +6,11 @@ from typing import Any
 
 from sqlalchemy import delete as delete_from
 from sqlalchemy import insert, select
+from sqlalchemy import update as change
 from sqlmodel import Session, col
 
 from app.domain.identity import words_from
+from app.domain.rereading import operating_point
 from app.store.records import RunChanges, StoredRun, Upload
 from app.store.rows import MetricRow, clean_tags, flags_to_json, from_row, search_text
 from app.store.tables import MetricValueRow, RequestSamplesRow, RunRow, RunTagRow, UploadRow
@@ -87,7 +89,10 @@ def update(session: Session, run_id: int, changes: RunChanges, now: datetime) ->
 
 
 def delete(session: Session, run_id: int) -> bool:
-    """Delete a run with its metrics, tags and samples, and the file too when this was its last run. False when there is no such run."""
+    """Delete a run with its metrics, tags and samples, and the file too when this was its last run. False when there is no such run.
+
+    A file that stays remembers the run, so that reading it again does not bring it back.
+    """
     if not is_id(run_id):
         return False
     upload_id = session.execute(select(col(RunRow.upload_id)).where(col(RunRow.id) == run_id)).scalar_one_or_none()
@@ -95,12 +100,19 @@ def delete(session: Session, run_id: int) -> bool:
         return False
     # Held to the end: two deletions of a file's last two runs must not each believe that the other's run stays.
     session.execute(select(col(UploadRow.id)).where(col(UploadRow.id) == upload_id).with_for_update())
+    row = session.execute(select(RunRow).where(col(RunRow.id) == run_id)).scalar_one_or_none()
+    if row is None:
+        return False
+    remembered = operating_point(from_row(row, ()), words_from(row.said_by_file or {})).as_data()
     gone = session.execute(delete_from(RunRow).where(col(RunRow.id) == run_id).returning(col(RunRow.id))).scalar_one_or_none()
     if gone is None:
         return False
     others = session.execute(select(col(RunRow.id)).where(col(RunRow.upload_id) == upload_id).limit(1)).first()
     if others is None:
         session.execute(delete_from(UploadRow).where(col(UploadRow.id) == upload_id))
+        return True
+    before = session.execute(select(col(UploadRow.deleted_runs)).where(col(UploadRow.id) == upload_id)).scalar_one() or []
+    session.execute(change(UploadRow).where(col(UploadRow.id) == upload_id).values(deleted_runs=[*before, remembered]))
     return True
 
 

@@ -51,9 +51,14 @@ def store(database: Database, upload: NewUpload, content: BinaryIO, runs: Sequen
         existing = find(session, upload.project, packed.sha256)
     if existing is not None:
         return existing
-    prepared = [PreparedRun(to_rows(new, upload, seq), to_sample_rows(new.run.samples)) for seq, new in enumerate(runs)]
+    prepared = [prepare(new, upload, seq) for seq, new in enumerate(runs)]
     with database.write() as session:
         return save(session, upload, packed, prepared)
+
+
+def prepare(new: NewRun, upload: NewUpload, seq_in_file: int) -> PreparedRun:
+    """A run as rows, encoded; `seq_in_file` counts from 0."""
+    return PreparedRun(to_rows(new, upload, seq_in_file), to_sample_rows(new.run.samples))
 
 
 def pack(content: BinaryIO) -> PackedFile:
@@ -79,7 +84,7 @@ def save(session: Session, upload: NewUpload, packed: PackedFile, runs: Sequence
         return existing
     rows = [{"upload_id": upload_id, "position": position, "data": data} for position, data in enumerate(packed.chunks)]
     _insert_all(session, "upload_chunk", rows)
-    run_ids = _insert_runs(session, upload_id, runs)
+    run_ids = insert_runs(session, upload_id, runs)
     # Read again, since names are cleaned on their way in.
     stored = session.execute(_select_upload().where(col(UploadRow.id) == upload_id)).one()
     return SavedUpload(Upload(*stored), run_ids, is_new=True)
@@ -154,21 +159,28 @@ def _insert_upload(session: Session, upload: NewUpload, packed: PackedFile) -> i
     return session.execute(conflict_free.returning(col(UploadRow.id))).scalar_one_or_none()
 
 
-def _insert_runs(session: Session, upload_id: int, runs: Sequence[PreparedRun]) -> tuple[int, ...]:
-    """The ids of the new runs, in order. Each table is filled in one go, whatever the number of runs."""
+def insert_runs(session: Session, upload_id: int, runs: Sequence[PreparedRun]) -> tuple[int, ...]:
+    """The ids of the new runs of a file, in order. Each table is filled in one go, whatever the number of runs."""
+    if not runs:
+        return ()
     table = metadata.tables["run"]
     columns = [{**run.rows.columns, "upload_id": upload_id} for run in runs]
     found = session.execute(insert(table).returning(table.c.id, sort_by_parameter_order=True), columns).scalars()
     run_ids = tuple(int(run_id) for run_id in found)
     numbered = list(zip(run_ids, runs, strict=True))
-    _insert_all(session, "metric_value", [{**row, "run_id": run_id} for run_id, run in numbered for row in run.rows.metrics])
     tags = [{"run_id": run_id, "tag": tag, "project": run.rows.columns["project"]} for run_id, run in numbered for tag in run.rows.tags]
     _insert_all(session, "run_tag", tags)
+    insert_parts(session, numbered)
+    return run_ids
+
+
+def insert_parts(session: Session, numbered: Sequence[tuple[int, PreparedRun]]) -> None:
+    """The figures and samples of runs, beside their rows."""
+    _insert_all(session, "metric_value", [{**row, "run_id": run_id} for run_id, run in numbered for row in run.rows.metrics])
     sampled = [(run_id, run.samples) for run_id, run in numbered if run.samples is not None]
     _insert_all(session, "request_samples", [{**samples.head, "run_id": run_id} for run_id, samples in sampled])
     _insert_all(session, "sample_chunk", [{**row, "run_id": run_id} for run_id, samples in sampled for row in samples.chunks])
     _insert_all(session, "sample_histogram", [{**row, "run_id": run_id} for run_id, samples in sampled for row in samples.histograms])
-    return run_ids
 
 
 def _insert_all(session: Session, table: str, rows: list[dict[str, Any]]) -> None:

@@ -20,6 +20,8 @@ CONTRACT = {
     "/api/v1/runs/{run_id}/original": {"get"},
     "/api/v1/runs/{run_id}/decomposition": {"get"},
     "/api/v1/runs/{run_id}/roofline": {"get"},
+    "/api/v1/runs/{run_id}/reimport": {"get", "post"},
+    "/api/v1/reimports": {"get"},
     "/api/v1/compare": {"get"},
     "/api/v1/predict": {"get", "post"},
     "/api/v1/predict/change": {"get"},

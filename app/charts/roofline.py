@@ -171,7 +171,7 @@ class _Plot:
     def point_labels(self) -> list[dict[str, Any]]:
         """Each pass by name and rate: the measured one where there is one, else the predicted."""
         labels = []
-        for phase in ("prefill", "decode"):
+        for phase in ("prefill", "decode", "both"):
             known = [point for point in self.chart.of_kind("measured", "bounded", "predicted") if point.phase == phase]
             best = next((point for kind in ("measured", "bounded", "predicted") for point in known if point.kind == kind), None)
             if best is not None:
@@ -182,7 +182,8 @@ class _Plot:
         """Name and rate, and how that is known beneath: below a prefill point, under the roof; right of a decode point, under the slope."""
         theme = self.theme
         rate = number(point.flops_per_s / self.scale)
-        text = f"{point.phase} ≥ {rate}" if point.kind == "bounded" else f"{point.phase} {rate}"
+        name = point.title if point.phase == "both" else point.phase
+        text = f"{name} ≥ {rate}" if point.kind == "bounded" else f"{name} {rate}"
         beneath = ""
         if point.kind == "bounded":
             beneath = label(point.source).replace(" (", "<br>(")

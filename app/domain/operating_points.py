@@ -13,14 +13,21 @@ from app.domain.observed import Observed, observed, observed_step
 from app.domain.prediction import Bound, PassCost, Prediction, Request
 from app.domain.rates import Formats, resolve, resolve_textbook
 from app.domain.run import Run
+from app.domain.text import duration
 
 PointKind = Literal["measured", "predicted", "bounded", "operator"]
-Phase = Literal["prefill", "decode"]
+Phase = Literal["prefill", "decode", "both"]
 
 FROM_TTFT = "from TTFT (includes front-end)"
 FROM_TTFT_LESS_QUEUE = "from TTFT less the queue (includes front-end)"
 NO_PREFILL_UNDER_LOAD = (
     "No measured prefill point: under load TTFT holds queueing, and the file has neither a queue time nor a prefill time."
+)
+WHOLE_RUN = "whole run"
+COUNTED = "counted by the server over {time}, idle time inside"
+COUNTED_WITHOUT_TIME = (
+    "The server counted {intensity:.4g} FLOP/byte over the run. Its scrapes do not say when they were taken, so it has "
+    "no rate and no point."
 )
 
 
@@ -52,7 +59,10 @@ class Ceilings:
 
 @dataclass(frozen=True)
 class RooflinePoint:
-    """One pass or operator. "bounded" is a measured prefill known only from TTFT: its rate is at least `flops_per_s`."""
+    """One pass or operator, or both phases of a whole run as the server counted its work.
+
+    "bounded" is a measured prefill known only from TTFT: its rate is at least `flops_per_s`.
+    """
 
     title: str
     phase: Phase
@@ -115,6 +125,9 @@ def roofline_of(prediction: Prediction, ceilings: Ceilings, run: Run | None = No
             notes.append(NO_PREFILL_UNDER_LOAD)
         if decode is not None:
             points.append(_measured("decode", prediction.decode, decode))
+        counted, note = _counted(run)
+        points += [counted] if counted else []
+        notes += [note] if note else []
     return Roofline(ceilings, tuple(points), tuple(notes))
 
 
@@ -135,6 +148,16 @@ def _predicted(phase: Phase, cost: PassCost) -> RooflinePoint:
 
 def _measured(phase: Phase, cost: PassCost, found: Observed) -> RooflinePoint:
     return RooflinePoint(phase, phase, "measured", cost.flops, cost.bytes, found.value_s, f"measured, {found.words}")
+
+
+def _counted(run: Run) -> tuple[RooflinePoint | None, str | None]:
+    """The whole run where the server counted FLOPs and bytes of a device: a point where the time is known too, else a sentence."""
+    intensity, work, moved = (run.rate(key) for key in ("intensity_flops_per_byte", "flops_per_s", "bytes_per_s"))
+    if work is not None and moved is not None and run.duration_s and work.value > 0 and moved.value > 0:
+        time_s = run.duration_s
+        source = COUNTED.format(time=duration(time_s))
+        return RooflinePoint(WHOLE_RUN, "both", "measured", work.value * time_s, moved.value * time_s, time_s, source), None
+    return None, COUNTED_WITHOUT_TIME.format(intensity=intensity.value) if intensity is not None else None
 
 
 def _measured_prefill(cost: PassCost, run: Run) -> RooflinePoint | None:

@@ -45,3 +45,16 @@ def test_a_scrape_alone_is_refused_and_the_file_beside_it_is_not(api: TestClient
     answer = ok(api.post(RUNS, files=form(("after.txt", AFTER), ("latency.json", good))), 201)
     assert [run["format"] for run in answer["runs"]] == ["vllm_bench_latency"]
     assert [item["file"] for item in answer["refused"]] == ["after.txt"]
+
+
+def test_counted_work_stands_on_the_roofline_of_the_run(api: TestClient) -> None:
+    saved = (FOLDER / "2026-05_saved_responses.txt").read_bytes()
+    told = {"model": "llama-3-1-8b", "hardware": "h100-sxm5-80gb", "weight_dtype": "bf16", "devices": "1", "tp": "1"}
+    (run,) = ok(api.post(RUNS, files=form(("saved.txt", saved)), data=told), 201)["runs"]
+    found = ok(api.get(f"{RUNS}/{run['id']}/roofline"))
+    (point,) = [each for each in found["points"] if each["phase"] == "both"]
+    assert (point["title"], point["kind"]) == ("whole run", "measured")
+    assert (point["flops_per_s"], point["intensity_flops_per_byte"]) == (2e14, 1600.0)
+    figure = ok(api.get(f"{RUNS}/{run['id']}/roofline?figure=plotly"))
+    assert "both, measured" in {trace["name"] for trace in figure["data"]}
+    assert any("whole run" in note["text"] for note in figure["layout"]["annotations"])

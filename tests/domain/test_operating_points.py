@@ -1,13 +1,22 @@
 """Where a pass stands under the roof, and which measurements may stand there."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from app.domain.hardware import HardwareProfile
-from app.domain.operating_points import FROM_TTFT, FROM_TTFT_LESS_QUEUE, NO_PREFILL_UNDER_LOAD, Ceilings, ceilings_of, roofline_of
+from app.domain.operating_points import (
+    COUNTED_WITHOUT_TIME,
+    FROM_TTFT,
+    FROM_TTFT_LESS_QUEUE,
+    NO_PREFILL_UNDER_LOAD,
+    Ceilings,
+    ceilings_of,
+    roofline_of,
+)
 from app.domain.prediction import Request
-from app.domain.run import Distribution, Run, Workload
+from app.domain.run import Distribution, Rate, Run, Workload
 from tests.made_up import H100, measured_run, operator_prediction, textbook_prediction
 
 CEILINGS = Ceilings("Made-up H100", "bf16", 9.89e14, 3.35e12, 4.2e14, 3.35e12)
@@ -92,3 +101,24 @@ def test_a_run_without_latencies_adds_nothing() -> None:
     found = roofline_of(textbook_prediction(), CEILINGS, empty)
     assert found.of_kind("measured", "bounded") == ()
     assert found.notes == ()
+
+
+def test_work_that_the_server_counted_is_a_point_of_the_whole_run() -> None:
+    """2e14 FLOP/s and 1.25e11 bytes/s over 20 s: 4e15 FLOP and 2.5e12 bytes, 1,600 FLOP/byte."""
+    rates = {"intensity_flops_per_byte": 1600.0, "flops_per_s": 2e14, "bytes_per_s": 1.25e11}
+    run = measured_run()
+    run = replace(run, duration_s=20.0, metrics={**run.metrics, **{key: Rate(value, "device") for key, value in rates.items()}})
+    found = roofline_of(textbook_prediction(), CEILINGS, run)
+    point = next(point for point in found.of_kind("measured") if point.phase == "both")
+    assert (point.title, point.source) == ("whole run", "counted by the server over 20 s, idle time inside")
+    assert (point.flops, point.bytes, point.time_s) == (4e15, 2.5e12, 20.0)
+    assert (point.flops_per_s, point.intensity_flops_per_byte) == (2e14, 1600.0)
+    assert found.notes == ()
+
+
+def test_counted_work_without_a_time_is_a_sentence() -> None:
+    run = measured_run()
+    run = replace(run, metrics={**run.metrics, "intensity_flops_per_byte": Rate(1600.0, "device")})
+    found = roofline_of(textbook_prediction(), CEILINGS, run)
+    assert all(point.phase != "both" for point in found.points)
+    assert found.notes == (COUNTED_WITHOUT_TIME.format(intensity=1600.0),)

@@ -25,6 +25,7 @@ class ArrayReading:
     """What the arrays gave. `token_gaps_s` are gaps between tokens (not chunks), in files that store those.
 
     `empty_outputs` counts requests without an error and without a token, `first_gap_is_ttft` says that those entries were dropped.
+    `client_queue_s` and `server_ttft_s` are columns like those of the samples.
     """
 
     samples: RequestSamples | None = None
@@ -32,6 +33,8 @@ class ArrayReading:
     empty_outputs: int = 0
     first_gap_is_ttft: bool = False
     client_queue_mean_s: float | None = None
+    client_queue_s: Floats | None = None
+    server_ttft_s: Floats | None = None
     warnings: tuple[str, ...] = ()
     negative: tuple[str, ...] = ()
 
@@ -47,6 +50,7 @@ class _Columns:
     e2e: Floats | None = None
     start: Floats | None = None
     server_queue: Floats | None = None
+    server_ttft: Floats | None = None
     client_queue: Floats | None = None
     errors: tuple[str, ...] = ()
     gaps: list[Floats] = field(default_factory=list)
@@ -59,6 +63,7 @@ _NAMES = {
     "e2e": "latencies",
     "start": "start_times",
     "server_queue": "server_queue_times",
+    "server_ttft": "server_ttfts",
     "client_queue": "queue_times",
 }
 
@@ -138,6 +143,8 @@ def _reading(columns: _Columns, duration_s: float | None, completed: int | None,
         empty_outputs=_empty(columns, ok, failed),
         first_gap_is_ttft=dropped,
         client_queue_mean_s=_mean(columns.client_queue, ok),
+        client_queue_s=None if columns.client_queue is None else _only(columns.client_queue, ok),
+        server_ttft_s=None if columns.server_ttft is None else _only(columns.server_ttft, ok),
     )
 
 
@@ -149,7 +156,8 @@ def _latencies_alone(columns: _Columns, completed: int | None) -> ArrayReading:
     if completed is not None and int(ok.sum()) != completed:
         return ArrayReading(warnings=(f"latencies left aside: {int(ok.sum())} are above 0 where {completed} requests completed.",))
     samples = RequestSamples(ok, unknown, unknown.copy(), unknown.copy(), np.where(ok, e2e, np.nan))
-    return ArrayReading(samples, client_queue_mean_s=_mean(columns.client_queue, ok))
+    waited = None if columns.client_queue is None else _only(columns.client_queue, ok)
+    return ArrayReading(samples, client_queue_mean_s=_mean(columns.client_queue, ok), client_queue_s=waited)
 
 
 def _succeeded(columns: _Columns) -> Flags:

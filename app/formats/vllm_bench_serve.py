@@ -36,6 +36,7 @@ from app.formats.serving import (
     reported,
     token_totals,
 )
+from app.formats.vllm_serve_waits import GOODPUT_KEYS, goodput, waits
 
 ID = "vllm_bench_serve"
 TTFT_AMONG_GAPS = "gap between chunks with each TTFT among them (vLLM client of 2024-03-27 to 2024-08-09)"
@@ -64,6 +65,7 @@ _CONSUMED = frozenset(
     {
         *("backend", "endpoint_type", "label", "model_id", "num_prompts", "request_rate", "max_concurrency"),
         *("duration", "completed", "failed", "total_input_tokens", "total_output_tokens", "dataset_name"),
+        *GOODPUT_KEYS,
         *("request_throughput", "output_throughput", "total_token_throughput", "input_throughput", "rtfx"),
         # Counted in chunks and in whole seconds: neither a rate nor a concurrency.
         *("max_output_tokens_per_s", "max_concurrent_requests"),
@@ -187,6 +189,7 @@ def _measured(run: Run, record: Record, load: Load, notes: tuple[str, ...], evid
             warnings.append(NO_PHASES)
         evidence = replace(evidence, tokens_per_chunk=first_known(evidence.tokens_per_chunk, finding.tokens_per_chunk))
     rates = deployment_rates(record, _RATES, run.duration_s, counts, workload)
+    beside = {**waits(record, _naming(record), load, arrays), **goodput(record)}
     warnings.extend(f"The file contradicts itself: {each}; the value from the samples is used." for each in together.contradictions)
     warnings.extend([*rates.warnings, *record.warnings])
     done = replace(
@@ -194,14 +197,14 @@ def _measured(run: Run, record: Record, load: Load, notes: tuple[str, ...], evid
         workload=workload,
         requests=counts,
         samples=arrays.samples,
-        metrics={**metrics, **rates.rates},
+        metrics={**metrics, **rates.rates, **beside},
         warnings=tuple(warnings),
     )
     return flagged(with_request_rates(done), _gathered(evidence, record, arrays, together.contradictions))
 
 
 def _reported(record: Record, completed: int | None, arrays: ArrayReading) -> dict[str, Distribution]:
-    naming = naming_of(dict(record.items())) or MILLISECONDS
+    naming = _naming(record)
     found = {}
     for key, stem in _STEMS.items():
         # Only of these two is it certain that every completed request is in the statistic.
@@ -216,6 +219,10 @@ def _reported(record: Record, completed: int | None, arrays: ArrayReading) -> di
     return found
 
 
+def _naming(record: Record) -> Naming:
+    return naming_of(dict(record.items())) or MILLISECONDS
+
+
 def _ttft_among_gaps(record: Record, arrays: ArrayReading) -> bool:
     date = (record.text("date") or "")[:8]
     client = (record.text("backend") or "").lower()
@@ -223,10 +230,15 @@ def _ttft_among_gaps(record: Record, arrays: ArrayReading) -> bool:
 
 
 def _counts(record: Record) -> RequestCounts:
-    sent, completed, failed = record.count("num_prompts"), record.count("completed"), record.count("failed")
+    sent, completed, failed = _sent(record), record.count("completed"), record.count("failed")
     if failed is None and sent is not None and completed is not None and sent >= completed:
         failed = sent - completed
     return RequestCounts(sent, completed, failed)
+
+
+def _sent(record: Record) -> int | None:
+    """The number of requests; None where `--metadata num_prompts=…` stands in its place, which is a word and then a label."""
+    return None if isinstance(record.raw("num_prompts"), str) else record.count("num_prompts")
 
 
 def _recounted(counts: RequestCounts, arrays: ArrayReading) -> RequestCounts:
@@ -309,7 +321,8 @@ def _labels(record: Record) -> dict[str, str]:
     labels: dict[str, str] = {}
     left_out = 0
     for key, _ in record.items():
-        if key in _CONSUMED or (_FIGURE.match(key) and not isinstance(record.raw(key), str)):
+        as_metadata = key == "num_prompts" and isinstance(record.raw(key), str)
+        if (key in _CONSUMED and not as_metadata) or (_FIGURE.match(key) and not isinstance(record.raw(key), str)):
             continue
         value = record.label(key)
         if value is None:
@@ -326,4 +339,4 @@ def _labels(record: Record) -> dict[str, str]:
     return labels
 
 
-IMPORTER = Importer(ID, "vLLM bench serve (JSON)", matches, parse, version=2)
+IMPORTER = Importer(ID, "vLLM bench serve (JSON)", matches, parse, version=3)

@@ -202,4 +202,4 @@ def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     return found
 
 
-IMPORTER = Importer(ID, "vLLM bench serve (console log)", matches, parse)
+IMPORTER = Importer(ID, "vLLM bench serve (console log)", matches, parse, version=2)

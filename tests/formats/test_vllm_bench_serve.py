@@ -101,7 +101,8 @@ def test_ttft_is_taken_out_of_the_gaps_where_the_arrays_show_it(read_data: Reade
 
 def test_goodput_key_with_a_colon(read_data: Reader) -> None:
     run = only(read_data("vllm_bench_serve/2025-03_goodput_colon.json"))
-    assert run.labels["request_goodput:"] == "1.9"
+    assert run.rate("goodput_requests_per_s") == Rate(1.9, "aggregate", "reported")
+    assert "request_goodput:" not in run.labels
     assert run.load_mode == "open"
     assert run.workload.request_rate_per_s == 4.0
     assert not run.workload.rate_unlimited
@@ -288,3 +289,32 @@ def test_an_older_file_without_counts(read_one: Callable[[Any], Run], report: di
     assert run.requests == RequestCounts(None, None, None)
     assert stat(run, "ttft_s") == pytest.approx(0.05)
     assert run.workload.output_tokens_mean is None
+
+
+def test_the_client_s_queue_belongs_to_the_schedule_of_a_rate(read_one: Callable[[Any], Run], detailed: dict[str, Any]) -> None:
+    waited = {"queue_times": [0.0, 0.1, 0.2, 0.0, 0.3], "server_ttfts": [0.09, 0.18, 0.27, 0.0, 0.36], "request_goodput": 0.0}
+    limited = {**detailed, **waited, "max_concurrency": 2, "request_rate": 4.0}
+    run = read_one(limited)
+    # The four that succeeded waited 0, 100, 200 and 300 ms before 120, 280, 330 and 400 ms.
+    assert stat(run, "client_queue_s") == pytest.approx(0.15)
+    assert stat(run, "e2e_from_schedule_s", "max") == pytest.approx(0.7)
+    assert stat(run, "server_ttft_s") == pytest.approx(0.225)
+    assert run.rate("goodput_requests_per_s") == Rate(0.0, "aggregate", "reported")
+    # Without a rate all are due at once, and the wait for a slot says nothing.
+    at_once = read_one({**limited, "request_rate": "inf", "request_goodput": None})
+    assert not at_once.metrics.keys() & {"client_queue_s", "e2e_from_schedule_s", "goodput_requests_per_s"}
+
+
+def test_the_client_s_queue_from_statistics(read_one: Callable[[Any], Run], report: dict[str, Any]) -> None:
+    beside = {"mean_client_queue_time_ms": 250.0, "p99_client_queue_time_ms": 500.0, "p99.9_client_queue_time_ms": 600.0}
+    whole = {"mean_e2el_including_client_queue_ms": 800.0}
+    run = read_one({**report, **beside, **whole, "max_concurrency": 8, "request_rate": 2.0})
+    assert (stat(run, "client_queue_s"), stat(run, "client_queue_s", "p99")) == (0.25, 0.5)
+    assert stat(run, "e2e_from_schedule_s") == pytest.approx(0.8)
+    assert "p99.9_client_queue_time_ms" not in run.labels
+
+
+def test_metadata_in_the_place_of_a_count_is_a_label(read_one: Callable[[Any], Run], report: dict[str, Any]) -> None:
+    run = read_one({**report, "num_prompts": "sixty-four"})
+    assert run.requests == RequestCounts(None, 20, 0)
+    assert run.labels["num_prompts"] == "sixty-four"

@@ -128,6 +128,8 @@ class HardwareBody(Body):
     achieved_bandwidth_bytes_per_s: Figure | None = None
     link_name: Words | None = None
     link_bytes_per_s: Figure | None = None
+    devices_per_node: Annotated[int, Field(ge=1, le=100_000), _Number] | None = None
+    network_bytes_per_s: Figure | None = None
     tdp_w: Figure | None = None
     released_year: Annotated[int, Field(ge=1970, le=2100), _Number] | None = None
     aliases: Annotated[list[Words], Field(max_length=100)] | None = None

@@ -198,9 +198,9 @@ def _fixed_terms(
     launches = launches + sum(one.launches for one in work if one.kind == "expert") * rates.expert_launch_s
     step = rates.step_s + rates.per_sequence_s * numbers.sequences
     terms = [_overhead("gemm_launches", launches), _overhead("layer_kernels", architecture.depth * rates.per_layer_s)]
-    if architecture.expert_layers:
+    if architecture.expert_layers and np.any(np.asarray(rates.per_expert_layer_s) > 0):
         terms.append(_overhead("expert_layer_kernels", architecture.expert_layers * rates.per_expert_layer_s))
-    if architecture.recurrent_layers:
+    if architecture.recurrent_layers and np.any(np.asarray(rates.recurrent_layer_s) > 0):
         terms.append(_overhead("recurrent_layer_kernels", architecture.recurrent_layers * rates.recurrent_layer_s))
     terms.append(_overhead("scheduler", step))
     if rates.scalar_flops_per_s is not None and np.any(np.asarray(rates.alu_operations_per_weight) > 0):
@@ -211,7 +211,7 @@ def _fixed_terms(
 
 def _expert_traffic(architecture: ModelArchitecture, numbers: PassNumbers, rates: Rates, placement: Placement) -> list[PricedTerm]:
     """What permuting tokens to their experts, quantising and combining them moves: every tensor-parallel rank touches every token."""
-    if not architecture.expert_layers:
+    if not architecture.expert_layers or not np.any(np.asarray(rates.expert_traffic) > 0):
         return []
     moved = rates.expert_traffic * routed_elements(architecture, numbers.tokens, placement.ep)
     time = moved / (rates.expert_weight_efficiency * rates.bandwidth_bytes_per_s)

@@ -21,6 +21,8 @@ _SCALED = {
     "bandwidth_gb_per_s": ("bandwidth_bytes_per_s", 1e9),
     "achieved_bandwidth_gb_per_s": ("achieved_bandwidth_bytes_per_s", 1e9),
     "link_gb_per_s": ("link_bytes_per_s", 1e9),
+    "devices_per_node": ("devices_per_node", 1.0),
+    "network_gb_per_s": ("network_bytes_per_s", 1e9),
     "tdp_w": ("tdp_w", 1.0),
 }
 _TEXTS = ("name", "vendor", "link_name", "notes")

@@ -103,6 +103,7 @@ def _predict(run: Run, architecture: ModelArchitecture, hardware: HardwareProfil
         concurrency=running if running > 1 and not together else None,
         tp=run.tp or 1,
         pp=run.pp or 1,
+        ep=(run.ep or 1) if architecture.expert_layers else 1,
         weight_dtype=dtype,
         kv_dtype=number_format(run.kv_dtype, "kv_dtype").key if run.kv_dtype else "bf16",
         engine=engine.slug if engine else None,

@@ -161,6 +161,16 @@ def test_native_dtype_and_quantised_checkpoints() -> None:
     quantised = from_config(small(quantization_config={"quant_method": "fp8"}))
     assert quantised.parameters == 1704
     assert any("quantised ('fp8')" in note for note in quantised.notes)
+    methods = {
+        "fp8": {"quant_method": "fp8"},
+        "fp8_block": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+        "mxfp4": {"quant_method": "mxfp4"},
+        "nvfp4": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+        "awq": {"quant_method": "awq", "bits": 4},
+        "fp16": {"quant_method": "gptq", "bits": 3},  # not known well enough: what torch_dtype says
+    }
+    for wanted, method in methods.items():
+        assert from_config(small(torch_dtype="float16", quantization_config=method)).native_dtype == wanted
 
 
 REFUSED = [

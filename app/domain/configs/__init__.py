@@ -187,7 +187,13 @@ def _text_part(top: ConfigReader) -> tuple[ConfigReader, str, bool]:
 
 
 def _native_dtype(top: ConfigReader, reader: ConfigReader, notes: list[str]) -> str:
-    """The number format the weights were saved in; bf16 where the config does not say or names an unknown one."""
+    """The number format the weights are kept in: that of a quantised checkpoint whose method is known, else the one they were saved in.
+
+    bf16 where the config does not say or names an unknown one.
+    """
+    quantised = _quantised_dtype(top, reader)
+    if quantised is not None:
+        return quantised
     for source in (reader, top):
         for key in ("dtype", "torch_dtype"):
             stated = source.text(key)
@@ -198,6 +204,23 @@ def _native_dtype(top: ConfigReader, reader: ConfigReader, notes: list[str]) -> 
                 notes.append(f"{source.path(key)} is {shown(stated)}, an unknown format: bf16 is taken.")
             return known or "bf16"
     return "bf16"
+
+
+def _quantised_dtype(top: ConfigReader, reader: ConfigReader) -> str | None:
+    """The format of a quantised checkpoint, None for a plain one and for a method that is not known well enough."""
+    for source in (top, reader):
+        stated = source.values.get("quantization_config")
+        if not isinstance(stated, Mapping):
+            continue
+        method, bits = stated.get("quant_method"), stated.get("bits", 4)
+        if method == "fp8":
+            return "fp8_block" if stated.get("weight_block_size") else "fp8"
+        if method == "modelopt":
+            return {"NVFP4": "nvfp4", "FP8": "fp8"}.get(str(stated.get("quant_algo")))
+        if method in ("awq", "gptq") and bits == 4:
+            return str(method)
+        return "mxfp4" if method == "mxfp4" else None
+    return None
 
 
 def _other_notes(top: ConfigReader, reader: ConfigReader, shape: Shape) -> list[str]:

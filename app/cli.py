@@ -18,6 +18,7 @@ import uvicorn
 from app import __version__
 from app.catalog import load
 from app.client import Client
+from app.domain.checks import as_shown
 from app.domain.comparison import Comparison, Side, compare
 from app.domain.errors import ImportRefused, InvalidRequest, PhaselineError, TooLarge
 from app.domain.text import clean_text
@@ -33,6 +34,7 @@ from app.services.predicting import answer, question_of
 from app.services.prediction_json import prediction_json
 from app.services.profiles import catalog_book
 from app.services.reading import read_files
+from app.services.refusals import refusal_json
 from app.services.rereading import reread_files
 from app.services.sample_runs import SampleRuns, load_samples
 from app.services.samples import sample_files
@@ -250,7 +252,7 @@ def _import_on_server(client: Client, sending: Sequence[tuple[str, bytes, dict[s
         try:
             stored = client.upload(name, data, fields)
         except ImportRefused as error:
-            report["refused"].append({"file": name, "reason": error.reason, "tried": []})
+            report["refused"].append(refusal_json(name, error.reason, error.tried, error.flag))
             continue
         report["runs"].extend(stored.runs)
         report["warnings"].extend(stored.warnings)
@@ -272,9 +274,7 @@ def _print_report(lines: Sequence[str], warnings: Sequence[str], refused: Sequen
 
 def _report_import(context: Context, outcome: ImportOutcome, loaded: SampleRuns | None, as_json: bool) -> None:
     views = stored_runs.views(context, [*outcome.run_ids, *(loaded.run_ids if loaded else ())])
-    refused = [
-        {"file": item.file, "reason": item.reason, "tried": [{"format": f, "reason": r} for f, r in item.tried]} for item in outcome.refused
-    ]
+    refused = [refusal_json(item.file, item.reason, item.tried, item.flag) for item in outcome.refused]
     if as_json:
         _print_json({"runs": [view.summary() for view in views], "refused": refused, "warnings": list(outcome.warnings)})
         return
@@ -305,7 +305,7 @@ def _comparisons(names: Sequence[str]) -> list[Comparison]:
     if any(name.isdigit() for name in names):
         raise InvalidRequest("runs", "Name run ids or files, not both in one comparison.")
     for name, data in joined(_contents([Path(name) for name in names])):
-        for run in read_runs(name, data).runs:
+        for run in map(as_shown, read_runs(name, data).runs):
             settings = {"model": run.model, "hardware": run.hardware, "engine": run.engine, "tp": run.tp, "weight_dtype": run.weight_dtype}
             sides.append(Side(len(sides) + 1, run, {**settings, "concurrency": run.workload.concurrency}))
     if len(sides) < 2:

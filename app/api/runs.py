@@ -17,6 +17,7 @@ from app.formats import current_versions
 from app.services import figures, runs
 from app.services.importing import ImportOutcome
 from app.services.problems import Problem
+from app.services.refusals import refusal_json
 from app.services.storing import store_files
 from app.services.uploading import FIELDS, read_upload
 from app.store.records import RunFilters
@@ -85,10 +86,7 @@ def _refusal(outcome: ImportOutcome) -> Problem:
 
 
 def _refused(outcome: ImportOutcome) -> list[dict[str, Any]]:
-    return [
-        {"file": item.file, "reason": item.reason, "tried": [{"format": name, "reason": reason} for name, reason in item.tried]}
-        for item in outcome.refused
-    ]
+    return [refusal_json(item.file, item.reason, item.tried, item.flag) for item in outcome.refused]
 
 
 @router.get("", summary="Runs, filtered and sorted", response_model=RunList, responses={**_CSV, **problems(422)})

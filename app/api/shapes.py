@@ -63,6 +63,24 @@ class FlagShape(Shape):
     figures: dict[str, float | None]
 
 
+class MeanRequestShape(Shape):
+    """One request in its two halves: first token, then `steps` of `step_s` each."""
+
+    first_token_s: float | None
+    step_s: float | None
+    steps: float | None
+    total_s: float | None
+
+
+class InFlightShape(Shape):
+    """Little's law: whole requests and sequences in a decode step under way at once; the server's and a user's time per token."""
+
+    requests: float | None
+    decoding: float | None
+    server_s_per_token: float | None
+    user_s_per_token: float | None
+
+
 class EfficiencyShape(Shape):
     """Distance to the physical limit, as fractions of the specified peaks."""
 
@@ -108,6 +126,8 @@ class RunSummary(Shape):
             }
         ]
     )
+    mean_request: MeanRequestShape
+    in_flight: InFlightShape
     flags: list[FlagShape]
     labels: dict[str, str]
     efficiency: EfficiencyShape | None = None
@@ -220,6 +240,7 @@ class RefusedShape(Shape):
     file: str
     reason: str
     tried: list[dict[str, str]]
+    flags: list[FlagShape]
 
 
 class ImportAnswer(Shape):
@@ -417,6 +438,7 @@ class ComparisonShape(Shape):
     metrics: list[dict[str, Any]]
     attribution: dict[str, Any] | None
     phase: str
+    flags: list[FlagShape]
     sentence: str
     break_even_output_tokens: int | None
     comparisons: list[dict[str, Any]]

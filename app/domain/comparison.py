@@ -12,12 +12,15 @@ from typing import Literal
 
 from app.domain.metrics import METRICS, Better
 from app.domain.observed import observed_first_token, observed_step
-from app.domain.run import Distribution, Rate, Run
+from app.domain.pair_flags import pair_flags
+from app.domain.reconciling import reconcile
+from app.domain.run import Distribution, Flag, Rate, Run
 
 Verdict = Literal["improved", "unchanged", "regressed", "insufficient data", "not comparable"]
 MovedPhase = Literal["prefill", "decode", "both", "queue", "none"]
 SettingValue = str | int | float | None
 
+SINGLE_RUNS = "Single runs on both sides: the spread between repeats is not known, so a change counts from 3 %."
 NOISE_FLOOR = 0.03
 ROUNDING_S = 1e-6
 LENGTH_TOLERANCE = 0.05
@@ -56,7 +59,7 @@ class Comparable:
 
 @dataclass(frozen=True)
 class MetricDelta:
-    """One statistic on both sides, in its SI unit. `ratio` is other / base; `noise` the relative change that does not count."""
+    """One statistic on both sides, in its SI unit. `ratio` is other / base, `change` ratio - 1, `noise` the change that does not count."""
 
     key: str
     stat: str
@@ -68,6 +71,11 @@ class MetricDelta:
     n: tuple[int | None, int | None]
     noise: float
     note: str = ""
+
+    @property
+    def change(self) -> float | None:
+        """Relative change, a fraction of the base."""
+        return None if self.ratio is None else self.ratio - 1
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,7 @@ class Comparison:
     phase: MovedPhase
     break_even_output_tokens: int | None
     notes: tuple[str, ...]
+    flags: tuple[Flag, ...] = ()
 
 
 def compare(base: Side, other: Side) -> Comparison:
@@ -125,8 +134,20 @@ def compare(base: Side, other: Side) -> Comparison:
         attribution=attribute(base.run, other.run),
         phase=moved_phase(base.run, other.run),
         break_even_output_tokens=break_even(base.run, other.run),
-        notes=("Single runs on both sides: the spread between repeats is not known, so a change counts from 3 %.",),
+        notes=(SINGLE_RUNS, *_reconciled(base.run, other.run)),
+        flags=pair_flags(base.run, other.run),
     )
+
+
+def _reconciled(base: Run, other: Run) -> tuple[str, ...]:
+    """Of a client's run and its server's: whether both count the same requests."""
+    sides = {run.measured_at: run for run in (base, other)}
+    client, server = sides.get("client"), sides.get("server")
+    if client is None or server is None or server.requests.completed is None or client.requests.completed is None:
+        return ()
+    found = reconcile(server.requests.completed, client.requests.completed, client.requests.failed or 0)
+    text = f"The server began {found.served:,} answers, the client can name {found.explained:,} requests"
+    return (f"{text}: none is missing." if not found.difference else f"{text}: {abs(found.difference):,} are known to one side only.",)
 
 
 def decode_time_s(run: Run) -> float | None:

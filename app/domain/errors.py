@@ -40,12 +40,16 @@ class InvalidRequest(PhaselineError):
 
 
 class ImportRefused(PhaselineError):
-    """A file that gives no run. `reason` is one sentence; `tried` pairs each format id with why it declined."""
+    """A file that gives no run. `reason` is one sentence; `tried` pairs each format id with why it declined.
 
-    def __init__(self, reason: str, tried: tuple[tuple[str, str], ...] = ()) -> None:
+    `flag` is the word for what is odd about the file: `unknown_schema`, `truncated_file`, or None.
+    """
+
+    def __init__(self, reason: str, tried: tuple[tuple[str, str], ...] = (), flag: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.tried = tried
+        self.flag = flag
 
 
 class NotFound(PhaselineError):

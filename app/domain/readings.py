@@ -77,7 +77,8 @@ def with_readings(run: Run) -> Run:
         samples = run.samples
         run = _counted(run, samples)
         run = _with(run, {**request_distributions(samples), **sample_readings(samples), **_steady(run, samples)})
-    run = _with(run, {**_phases_from_each_other(run), **_between_ends(run)})
+    run = _with(replace(run, workload=_means(run.workload, run.requests.completed)), _between_ends(run))
+    run = _with(run, _phases_from_each_other(run))
     run = with_request_rates(_with(run, _aggregates(run)))
     return _with(run, _rates_of_a_request(run))
 
@@ -154,6 +155,18 @@ def _counted(run: Run, samples: RequestSamples) -> Run:
     if workload.output_tokens_total is None and workload.output_tokens_mean is None and output is not None:
         workload = replace(workload, output_tokens_total=output, output_tokens_mean=output / completed)
     return replace(run, requests=counts, workload=workload, duration_s=run.duration_s or _span(samples))
+
+
+def _means(workload: Workload, completed: int | None) -> Workload:
+    """The workload with tokens per request where a file has only totals."""
+    prompt, output = workload.prompt_tokens_total, workload.output_tokens_total
+    if not completed:
+        return workload
+    if workload.prompt_tokens_mean is None and prompt is not None:
+        workload = replace(workload, prompt_tokens_mean=prompt / completed)
+    if workload.output_tokens_mean is None and output is not None:
+        workload = replace(workload, output_tokens_mean=output / completed)
+    return workload
 
 
 def _total(tokens: Floats, samples: RequestSamples) -> int | None:

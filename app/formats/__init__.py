@@ -7,7 +7,7 @@ importer that matches reads the file; SGLang stands before vLLM, since its files
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.domain.checks.files import cut_off
+from app.domain.checks.files import TRUNCATED_FILE, UNKNOWN_SCHEMA, cut_off
 from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
 from app.formats import (
@@ -78,7 +78,8 @@ def read_runs(name: str, data: bytes) -> ParsedFile:
         if reason is None:
             return _parsed(importer, document, tuple(tried))
         tried.append((importer.id, reason))
-    raise ImportRefused(document.broken or _unknown(document), tuple(tried))
+    flag = TRUNCATED_FILE if document.ends_early else UNKNOWN_SCHEMA if document.is_json else None
+    raise ImportRefused(document.broken or _unknown(document), tuple(tried), flag)
 
 
 def joined(files: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
@@ -90,7 +91,7 @@ def _parsed(importer: Importer, document: Document, tried: tuple[tuple[str, str]
     try:
         runs = importer.parse(document)
     except ImportRefused as refusal:
-        raise ImportRefused(refusal.reason, (*tried, (importer.id, refusal.reason))) from refusal
+        raise ImportRefused(refusal.reason, (*tried, (importer.id, refusal.reason)), refusal.flag) from refusal
     partial = (cut_off(document.cut),) if document.cut else ()
     done = tuple(replace(run, importer_version=importer.reading_version, flags=(*run.flags, *partial)) for run in runs)
     return ParsedFile(importer.id, done, document.warnings)

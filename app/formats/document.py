@@ -46,7 +46,7 @@ class Document:
     """A file ready to be recognised.
 
     `parts` are its JSON values (none when it is plain text), or the same kind of values from the `language` YAML; `broken` says why neither
-    could be read, `cut` what was left out at the end of a file that ends too early.
+    could be read (`ends_early`: as it is cut off), `cut` what was left out at the end of a file that ends too early.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Document:
     parts: tuple[Part, ...] = ()
     warnings: tuple[str, ...] = ()
     broken: str | None = None
+    ends_early: bool = False
     cut: str | None = None
     language: str = "JSON"
 
@@ -121,7 +122,9 @@ def _with_json(document: Document, size: int) -> Document:
     try:
         read = read_parts(document.text)
     except JsonProblem as problem:
-        return Document(document.name, document.text, warnings=document.warnings, broken=_explain(document.text, problem, size))
+        return Document(
+            document.name, document.text, warnings=document.warnings, broken=_explain(document.text, problem, size), ends_early=problem.cut
+        )
     noted = (*document.warnings, *read.warnings, *((read.cut,) if read.cut else ()))
     full = Document(document.name, document.text, read.parts, noted, cut=read.cut)
     if full.is_empty:

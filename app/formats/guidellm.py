@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.domain.checks import flagged
+from app.domain.checks.files import UNKNOWN_SCHEMA
 from app.domain.derive import with_request_rates
 from app.domain.errors import ImportRefused
 from app.domain.run import CANONICAL, Distribution, Flag, RequestCounts, RequestSamples, Run, Workload
@@ -81,7 +82,7 @@ def parse(document: Document) -> list[Run]:
     for entry in document.entries if kind is None else csv_entries(document.text, kind):
         report = Record(entry.values, entry.where)
         if _unknown_shape(entry.values):
-            raise ImportRefused(_unknown(report, report, "there is no list benchmarks"))
+            raise ImportRefused(_unknown(report, report, "there is no list benchmarks"), flag=UNKNOWN_SCHEMA)
         for index, values in enumerate(report.sequence("benchmarks") or []):
             where = f"{entry.where}benchmarks[{index}]."
             if not isinstance(values, dict) or not isinstance(values.get("metrics"), dict):
@@ -89,7 +90,9 @@ def parse(document: Document) -> list[Run]:
             benchmark = Record(values, where)
             run = _run(report, benchmark)
             if not run.metrics and run.requests.completed != 0:
-                raise ImportRefused(_unknown(report, benchmark.child("metrics"), f"{where}metrics has none of the metrics known here"))
+                raise ImportRefused(
+                    _unknown(report, benchmark.child("metrics"), f"{where}metrics has none of the metrics known here"), flag=UNKNOWN_SCHEMA
+                )
             runs.append(run)
     return runs
 

@@ -5,7 +5,7 @@ formats.md section 4: exact from means where end-to-end latency is there, from t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from app.domain.derive import ONE_TOKEN_PER_CHUNK, aggregate_rates, itl_from_means, request_distributions
@@ -66,6 +66,7 @@ class Merged:
 
     metrics: dict[str, Distribution]
     contradictions: tuple[str, ...] = ()
+    contradicted: Mapping[str, float] = field(default_factory=dict)
 
 
 def merged(own: Mapping[str, Distribution], samples: RequestSamples | None) -> Merged:
@@ -74,14 +75,16 @@ def merged(own: Mapping[str, Distribution], samples: RequestSamples | None) -> M
         return Merged(dict(own))
     computed = request_distributions(samples)
     found: list[str] = []
+    contradicted: dict[str, float] = {}
     for key, distribution in computed.items():
         if key not in own:
             continue
         for stat in _COMPARED:
             ours, theirs = distribution.stat(stat), own[key].stat(stat)
             if ours and theirs is not None and abs(theirs / ours - 1) > CONTRADICTION:
+                contradicted[f"{key}.{stat}"] = theirs
                 found.append(f"{key}.{stat} says {duration(theirs)} and its samples give {duration(ours)}")
-    return Merged({**own, **computed}, tuple(found))
+    return Merged({**own, **computed}, tuple(found), contradicted)
 
 
 @dataclass(frozen=True)

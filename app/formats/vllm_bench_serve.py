@@ -26,6 +26,7 @@ from app.formats.serving import (
     MILLISECONDS,
     SECONDS,
     SERVER_USAGE,
+    Merged,
     Naming,
     TokenTotals,
     deployment_rates,
@@ -171,7 +172,7 @@ def _measured(run: Run, record: Record, load: Load, notes: tuple[str, ...], evid
     if record.raw("duration") == 0:
         record.negative.append(f"{record.path('duration')} is 0, so there is no throughput")
     if run.requests.completed == 0:
-        return flagged(replace(run, warnings=(*notes, *record.warnings)), _gathered(evidence, record, ArrayReading(), ()))
+        return flagged(replace(run, warnings=(*notes, *record.warnings)), _gathered(evidence, record, ArrayReading(), Merged({})))
     arrays = read_requests(record, run.duration_s, run.requests.completed, record.count("failed"))
     counts = _recounted(run.requests, arrays)
     totals = token_totals(record.count("total_input_tokens"), record.count("total_output_tokens"), arrays.samples)
@@ -200,7 +201,7 @@ def _measured(run: Run, record: Record, load: Load, notes: tuple[str, ...], evid
         metrics={**metrics, **rates.rates, **beside},
         warnings=tuple(warnings),
     )
-    return flagged(with_request_rates(done), _gathered(evidence, record, arrays, together.contradictions))
+    return flagged(with_request_rates(done), _gathered(evidence, record, arrays, together))
 
 
 def _reported(record: Record, completed: int | None, arrays: ArrayReading) -> dict[str, Distribution]:
@@ -272,13 +273,14 @@ def _workload(load: Load, record: Record, totals: TokenTotals, completed: int | 
     )
 
 
-def _gathered(evidence: Evidence, record: Record, arrays: ArrayReading, contradictions: tuple[str, ...]) -> Evidence:
+def _gathered(evidence: Evidence, record: Record, arrays: ArrayReading, together: Merged) -> Evidence:
     queue_ms = record.number("mean_client_queue_time_ms")
     return replace(
         evidence,
         not_numbers=(*evidence.not_numbers, *record.not_numbers),
         negative=(*evidence.negative, *record.negative, *arrays.negative),
-        contradictions=contradictions,
+        contradictions=together.contradictions,
+        contradicted=together.contradicted,
         empty_outputs=arrays.empty_outputs,
         peak_output_tokens_per_s=record.positive("max_output_tokens_per_s"),
         tokens_per_chunk=first_known(evidence.tokens_per_chunk, record.positive("spec_decode_acceptance_length")),

@@ -16,7 +16,8 @@ TERMS = (
     ("MFU", "Model FLOP/s utilisation: the share of the specified peak that the prompt pass used. Not what the driver calls utilisation."),
     (
         "MBU",
-        "Model bandwidth utilisation: the share of the specified bandwidth that decoding used. Above 100 % several tokens shared a read.",
+        "Model bandwidth utilisation: the share of the specified bandwidth that decoding used. Above 100 % it is withheld: "
+        "several tokens shared a read, or something is not what it seems.",
     ),
     ("Intensity", "Arithmetic per byte moved, FLOP/byte. At 2 bytes per weight it is the number of tokens in the pass."),
     (

@@ -5,10 +5,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.charts import page_figure
+from app.domain.checks import READING_AIDS
 from app.domain.decomposition import explanation
 from app.domain.metrics import METRICS, Metric
 from app.domain.observed import measured_times, observed_first_token, observed_step
-from app.domain.quantity import NOT_KNOWN, bytes_, count, factor, moment, number, percent, seconds, tokens_rate
+from app.domain.quantity import NOT_KNOWN, bytes_, count, factor, in_metric_unit, moment, number, percent, seconds, tokens_rate
 from app.domain.run import Distribution, Rate, RequestCounts, RequestSamples, Run
 from app.pages.identity_view import identity_rows
 from app.pages.prediction_view import Row, phase_rows
@@ -49,6 +50,7 @@ def run_page_values(view: RunView, samples: RequestSamples | None) -> dict[str, 
     roofline = figures.roofline(view)
     split = figures.decomposition(view)
     flags = (*run.flags, *view.assessment.flags)
+    withheld = run.withheld.union(*(flag.withholds for flag in view.assessment.flags))
     return {
         "run": view,
         "sentence": run_sentence(run, view.assessment),
@@ -64,9 +66,10 @@ def run_page_values(view: RunView, samples: RequestSamples | None) -> dict[str, 
         "phases": _phases(view),
         "pace": _pace(run),
         "spreads": [(spread, page_figure("distribution", spread)) for spread in figures.spreads(view, samples)],
-        "distributions": _distributions(run, run.withheld),
+        "distributions": _distributions(run, withheld),
         "rates": [(METRICS[key], value) for key, value in run.metrics.items() if isinstance(value, Rate)],
-        "flags": flags,
+        "withheld": withheld,
+        "flags": sorted(flags, key=lambda flag: flag.flag in READING_AIDS),
         "stats": SHOWN_STATS,
         "workload": _workload(run),
         "identity": identity_rows(view),
@@ -247,19 +250,19 @@ def _distributions(run: Run, withheld: frozenset[str]) -> list[MetricRow]:
         found = run.distribution(key)
         if found is None:
             continue
-        cells = tuple(_cell(found, stat, key in withheld or f"{key}.{stat}" in withheld) for stat in SHOWN_STATS)
+        cells = tuple(_cell(found, stat, metric.unit, key in withheld or f"{key}.{stat}" in withheld) for stat in SHOWN_STATS)
         rows.append(MetricRow(metric, cells, "" if found.n is None else f"{found.n:,}", found.origin, found.definition))
     return rows
 
 
-def _cell(found: Distribution, stat: str, withheld: bool) -> tuple[str, bool]:
+def _cell(found: Distribution, stat: str, unit: str, withheld: bool) -> tuple[str, bool]:
     value = found.stat(stat)
     if withheld:
         return "withheld", True
     if value is None:
         return "", True
     tail = _TAILS.get(stat)
-    return seconds(value), tail is not None and (found.n is None or found.n * tail < _SAMPLES_BEYOND)
+    return in_metric_unit(value, unit), tail is not None and (found.n is None or found.n * tail < _SAMPLES_BEYOND)
 
 
 def _workload(run: Run) -> list[tuple[str, str]]:

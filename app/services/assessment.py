@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from app.domain.architecture import ModelArchitecture
+from app.domain.checks.physics import physics_flags
 from app.domain.comparison import decode_time_s
 from app.domain.dtypes import number_format
 from app.domain.engine import EngineProfile
@@ -10,7 +11,6 @@ from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
 from app.domain.observed import observed
 from app.domain.prediction import Prediction, Request
-from app.domain.quantity import seconds
 from app.domain.run import Flag, Run
 from app.domain.serving import predict
 
@@ -160,34 +160,18 @@ def _measure(run: Run, hardware: HardwareProfile, prediction: Prediction, notes:
     mbu = prediction.decode.bytes / (decode * hardware.bandwidth_bytes_per_s) if decode else None
     peak = prediction.ridge_peak * hardware.bandwidth_bytes_per_s
     mfu = prediction.prefill.flops / (measured_prefill * peak) if measured_prefill else None
+    flags = physics_flags(run, prediction, peak)
+    withheld = run.withheld.union(*(flag.withholds for flag in flags))
     return Assessment(
         prediction=prediction,
         decode_floor_s=prediction.decode.floor_s,
         prefill_floor_s=prediction.prefill.floor_s,
-        mbu=mbu,
-        mfu=mfu,
+        mbu=None if "mbu" in withheld else mbu,
+        mfu=None if "mfu" in withheld else mfu,
         mfu_from_ttft=from_ttft,
         measured_prefill_s=measured_prefill,
         measured_decode_s=decode,
-        flags=tuple(_impossible(prediction, measured_prefill, decode)),
+        flags=flags,
         reasons=tuple(reasons),
         notes=(*notes, *prediction.assumptions),
     )
-
-
-def _impossible(prediction: Prediction, prefill_s: float | None, decode_s: float | None) -> list[Flag]:
-    """Measured phases that are shorter than the floor of their own bytes and FLOPs."""
-    flags = []
-    if decode_s is not None and decode_s < prediction.decode.floor_s:
-        evidence = (
-            f"Decode takes {seconds(decode_s)} a token, less than the {seconds(prediction.decode.floor_s)} that reading the bytes of one "
-            "step needs: several tokens a step (speculation), or another model, number format or device count."
-        )
-        flags.append(Flag("impossible_above_roofline", evidence))
-    if prefill_s is not None and prefill_s < prediction.prefill.floor_s:
-        evidence = (
-            f"The prompt took {seconds(prefill_s)}, less than the {seconds(prediction.prefill.floor_s)} of its arithmetic at the specified "
-            "peak: cached prefixes, shorter prompts, or another model, number format or device."
-        )
-        flags.append(Flag("impossible_above_roofline", evidence))
-    return flags

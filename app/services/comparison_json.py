@@ -5,6 +5,7 @@ from typing import Any
 
 from app.domain.comparison import Comparison
 from app.services.sentences import comparison_sentence
+from app.services.summary import flags_json
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
@@ -36,6 +37,7 @@ def _pair(comparison: Comparison) -> dict[str, Any]:
                 "other": row.other,
                 "delta": row.delta,
                 "ratio": row.ratio,
+                "change": row.change,
                 "verdict": row.verdict,
                 "n": list(row.n),
                 "noise": row.noise,
@@ -64,6 +66,7 @@ def _pair(comparison: Comparison) -> dict[str, Any]:
             "remainder_s": attribution.remainder_s,
         },
         "phase": comparison.phase,
+        "flags": flags_json(comparison.flags),
         "sentence": comparison_sentence(comparison),
         "break_even_output_tokens": comparison.break_even_output_tokens,
         "notes": list(comparison.notes),

@@ -41,6 +41,7 @@ class Refusal:
     file: str
     reason: str
     tried: tuple[tuple[str, str], ...] = ()
+    flag: str | None = None
     too_large: bool = False
 
 
@@ -88,7 +89,7 @@ def import_file(context: Context, name: str, data: bytes, overrides: Overrides, 
     try:
         parsed = read_runs(name, data)
     except ImportRefused as error:
-        return ImportOutcome(refused=(Refusal(name, error.reason, error.tried),))
+        return ImportOutcome(refused=(Refusal(name, error.reason, error.tried, error.flag),))
     if len(parsed.runs) > MOST_RUNS:
         reason = f"The file holds {len(parsed.runs):,} operating points, more than the {MOST_RUNS:,} that one file may bring: split it."
         return ImportOutcome(refused=(Refusal(name, reason),))

@@ -8,6 +8,7 @@ from app.domain.errors import ImportRefused
 from app.formats import joined, read_runs
 from app.services.assessment import assess
 from app.services.profiles import ProfileBook
+from app.services.refusals import refusal_json
 from app.services.suggesting import hints, hints_json
 from app.services.summary import run_summary
 
@@ -20,8 +21,7 @@ def read_files(book: ProfileBook, files: Sequence[tuple[str, bytes]]) -> dict[st
         try:
             parsed = read_runs(name, data)
         except ImportRefused as error:
-            tried = [{"format": format_id, "reason": reason} for format_id, reason in error.tried]
-            refused.append({"file": name, "reason": error.reason, "tried": tried})
+            refused.append(refusal_json(name, error.reason, error.tried, error.flag))
             continue
         for run in map(as_shown, parsed.runs):
             model = book.find_model(run.model)

@@ -1,7 +1,7 @@
 """Stored runs as use cases: look at one with everything known about it, list, correct, delete."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -103,7 +103,7 @@ class RunView:
 
     def side(self) -> Side:
         """This run as one side of a comparison, with the settings that may differ."""
-        run = self.stored.run
+        run = replace(self.stored.run, flags=(*self.stored.run.flags, *self.assessment.flags))
         settings = {
             "model": self.stored.model_slug or run.model,
             "hardware": self.stored.hardware_slug or run.hardware,

@@ -6,6 +6,8 @@ from math import isfinite
 from typing import Any
 
 from app.domain.metrics import METRICS
+from app.domain.observed import measured_times
+from app.domain.readings import load_reading
 from app.domain.run import STATS, Distribution, Flag, MetricValue, Run
 from app.services.assessment import Assessment
 
@@ -35,6 +37,8 @@ def run_summary(run: Run, assessment: Assessment | None = None) -> dict[str, Any
         "workload": _workload(run),
         "requests": {"sent": run.requests.sent, "completed": run.requests.completed, "failed": run.requests.failed},
         "metrics": metrics_json(run.metrics, withheld),
+        "mean_request": _mean_request(run),
+        "in_flight": _in_flight(run),
         "flags": flags_json(flags),
         "labels": dict(run.labels),
         "importer_version": run.importer_version,
@@ -95,6 +99,28 @@ def _workload(run: Run) -> dict[str, Any]:
         "rate_unlimited": workload.rate_unlimited,
         "context_depth_tokens": workload.context_depth_tokens,
         "dataset": workload.dataset,
+    }
+
+
+def _mean_request(run: Run) -> dict[str, Any]:
+    """One request in its two halves, from the mean or else the median of each."""
+    times = measured_times(run)
+    return {
+        "first_token_s": number(times.first_token_s),
+        "step_s": number(times.step_s),
+        "steps": number(times.steps),
+        "total_s": number(times.total_s),
+    }
+
+
+def _in_flight(run: Run) -> dict[str, Any]:
+    """How many were under way by Little's law, and the two times per token that differ by it."""
+    reading = load_reading(run)
+    return {
+        "requests": number(reading.in_flight),
+        "decoding": number(reading.decoding),
+        "server_s_per_token": number(reading.server_s_per_token),
+        "user_s_per_token": number(reading.user_s_per_token),
     }
 
 

@@ -10,7 +10,7 @@ from tests.answers import API, ok, problem
 from tests.result_files import data_of, served, served_in_detail
 
 COMPARE = f"{API}/compare"
-PAIR_KEYS = {"comparable", "metrics", "attribution", "phase", "sentence", "break_even_output_tokens", "notes"}
+PAIR_KEYS = {"comparable", "metrics", "attribution", "phase", "flags", "sentence", "break_even_output_tokens", "notes"}
 
 
 def stored(client: TestClient, **changes: Any) -> int:
@@ -68,7 +68,7 @@ def test_each_metric_has_its_direction(api: TestClient, base: int) -> None:
     assert rows["decode_tokens_per_s", "value"]["verdict"] == "improved"
     assert rows["e2e_s", "mean"]["verdict"] == "unchanged"
     for row in rows.values():
-        assert set(row) == {"key", "stat", "base", "other", "delta", "ratio", "verdict", "n", "noise", "note"}
+        assert set(row) == {"key", "stat", "base", "other", "delta", "ratio", "change", "verdict", "n", "noise", "note"}
         assert row["verdict"] in ("improved", "regressed", "unchanged", "insufficient data", "not comparable")
 
 

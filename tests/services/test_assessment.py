@@ -37,7 +37,7 @@ def test_the_founding_request_runs_at_68_percent_of_the_floor() -> None:
 
 
 def test_ttft_under_load_is_no_prefill_time() -> None:
-    found = assess(served(clients=32), LLAMA, H100)
+    found = assess(served(itl=0.030, clients=32), LLAMA, H100)
     assert found.mfu is None
     assert "TTFT under load holds queueing" in " ".join(found.reasons)
     assert found.mbu is not None

@@ -106,7 +106,8 @@ def mean_dominated_by_outlier(run: Run, evidence: Evidence) -> Flag | None:
             found.append(f"{key}: mean {duration(value.mean)}, median {duration(value.p50)}")
         else:
             continue
-        figures |= {f"{key}.mean": value.mean} | ({f"{key}.p50": value.p50} if value.p50 is not None else {})
+        stem = key.removesuffix("_s")
+        figures |= {f"{stem}_mean_s": value.mean} | ({f"{stem}_p50_s": value.p50} if value.p50 is not None else {})
     if not found:
         return None
     return Flag("mean_dominated_by_outlier", f"A few requests set the mean; read the median. {'; '.join(found)}.", (), figures)

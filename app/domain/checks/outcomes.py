@@ -63,11 +63,17 @@ def empty_outputs(run: Run, evidence: Evidence) -> Flag | None:
     if evidence.empty_outputs:
         total = run.requests.sent or evidence.empty_outputs + (run.requests.completed or 0)
         text = f"{evidence.empty_outputs} of {total} requests produced no token; they are left out of every latency."
-        wrong = {f"wrong_{key}": value for key, value in evidence.contradicted.items()}
+        wrong = {f"wrong_{wrong_name(key)}": value for key, value in evidence.contradicted.items()}
         return Flag("empty_outputs", text, (), {"requests": evidence.empty_outputs, **wrong})
     if run.workload.output_tokens_total == 0 and run.measured_at == "client":
         return Flag("empty_outputs", f"{run.requests.completed} requests completed and none produced a token.", DECODE_METRICS)
     return None
+
+
+def wrong_name(statistic: str) -> str:
+    """A statistic's name with the unit last: ttft_s.mean -> ttft_mean_s."""
+    key, _, stat = statistic.partition(".")
+    return f"{key.removesuffix('_s')}_{stat}_s" if key.endswith("_s") else f"{key}_{stat}"
 
 
 def tpot_undefined_single_token(run: Run, evidence: Evidence) -> Flag | None:

@@ -158,7 +158,7 @@ def two_modes(values: Floats) -> Modes | None:
         return None
     third = (high - low) / 3
     valley = int(((logs > low + third) & (logs < high - third)).sum())
-    if float(between.max()) / kept.size / spread < TWO_MODES or valley > VALLEY * min(cut, kept.size - cut):
+    if float(between.max()) / spread < TWO_MODES or valley > VALLEY * min(cut, kept.size - cut):
         return None
     return Modes(float(np.exp(low)), float(np.exp(high)), share, float(kept[cut:].sum() / kept.sum()))
 

@@ -71,7 +71,7 @@ def chunk_tokens(run: Run, evidence: Evidence) -> float | None:
 
 def tokenizer_mismatch(run: Run, evidence: Evidence) -> Flag | None:
     """The client's count of output tokens is not the server's."""
-    served, counted = run.workload.output_tokens_total, evidence.retokenized_output_tokens
+    served, counted = _served_tokens(run), evidence.retokenized_output_tokens
     if not served or counted is None or abs(counted / served - 1) <= COUNTS_DIFFER:
         return None
     text = f"The server counts {served} output tokens, the client's tokenizer {counted}; the server's count is used."
@@ -137,6 +137,14 @@ def _buffered_share_of_means(run: Run) -> float | None:
     queued = ttft.std is not None and ttft.std > QUEUED_SPREAD * ttft.mean
     share = ttft.mean / e2e.mean
     return share if share > BUFFERED_SHARE and not queued else None
+
+
+def _served_tokens(run: Run) -> int | None:
+    """All output tokens by the server's count, from the file's total or from its requests."""
+    if run.workload.output_tokens_total is not None or run.samples is None:
+        return run.workload.output_tokens_total
+    total = float(run.samples.output_tokens[run.samples.ok].sum())
+    return round(total) if np.isfinite(total) else None
 
 
 def reasoning_before_content(run: Run, evidence: Evidence) -> Flag | None:

@@ -1,0 +1,147 @@
+"""Every described case, a test named by its id: a small situation, the numbers that go in, and what a correct answer contains.
+
+Cases of the kinds in JUDGED are judged by flags, messages, statuses, and the values that a public result carries (fields.toml). What
+only a diagnosis can say waits in WAITING. not_expressible.toml lists cases whose quantity has no public result yet, with the concept.
+"""
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.applications import served_from
+from tests.cases.adapters import Outcome, outcome
+
+HERE = Path(__file__).parent
+CASES = [json.loads(line) for line in (HERE / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
+JUDGED = ("metric_definition", "file", "artefact")
+WAITING = frozenset({"phase", "causes", "not_causes", "levers", "not_levers", "verdict"})
+FIELDS = tomllib.loads((HERE / "fields.toml").read_text(encoding="utf-8"))
+MISSING = tomllib.loads((HERE / "not_expressible.toml").read_text(encoding="utf-8"))
+UNITS = {"ms": 1e3, "pct": 100.0, "mhz": 1e-6}
+AT_MOST_MISSING = 0.05
+
+EXPRESSIBLE = [case for case in CASES if case["kind"] in JUDGED and case["id"] not in MISSING]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with served_from(tmp_path_factory.mktemp("cases")) as started:
+        yield started
+
+
+@pytest.mark.parametrize("case", EXPRESSIBLE, ids=lambda case: case["id"])
+def test_case(case: Mapping[str, Any], client: TestClient) -> None:
+    expected = case["expect"]
+    assert expected.keys() <= JUDGES.keys() | WAITING
+    found = outcome(case, client)
+    for key, wanted in expected.items():
+        if key in JUDGES:
+            JUDGES[key](found, wanted)
+
+
+def test_few_cases_are_not_expressible() -> None:
+    judged = [case["id"] for case in CASES if case["kind"] in JUDGED]
+    assert MISSING.keys() <= set(judged)
+    assert len(MISSING) <= AT_MOST_MISSING * len(judged)
+    assert all(concept["missing"] for concept in MISSING.values())
+
+
+def values(found: Outcome, wanted: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, rule in wanted.items():
+        value = looked_up(found, name, several=isinstance(rule.get("equals"), list))
+        assert fulfils(value, rule), f"{name} is {value}, expected {rule}"
+
+
+def not_values(found: Outcome, wanted: Mapping[str, float]) -> None:
+    for name, wrong in wanted.items():
+        places = [looked_up(found, f"{pair}.{name}") for pair in found.pairs] or [looked_up(found, name)]
+        assert not any(value == pytest.approx(wrong, rel=1e-3) for value in places), name
+
+
+def fulfils(value: Any, rule: Mapping[str, Any]) -> bool:
+    if "equals" in rule:
+        return bool(value == pytest.approx(rule["equals"], rel=1e-9))
+    if "min" in rule or "max" in rule:
+        return value is not None and rule.get("min", -math.inf) <= value <= rule.get("max", math.inf)
+    if rule["value"] is None:
+        return value is None
+    return value is not None and bool(value == pytest.approx(rule["value"], rel=rule.get("rel", 0), abs=rule.get("abs", 0)))
+
+
+def looked_up(found: Outcome, name: str, several: bool = False) -> Any:
+    """The value that fields.toml finds for a case's name, in the case's unit; None where the result has none."""
+    prefix, _, bare = name.rpartition(".")
+    place = FIELDS["per_run"].get(bare)
+    if place is None:
+        place = FIELDS["whole"][bare]
+        root = {"comparison": by_name(found.pairs.get(prefix, found.comparison)), "swapped": by_name(found.swapped), "answer": found.answer}
+        return scaled(walk(root, place["path"]), place)
+    name_of_run = place.get("run", prefix)
+    if "paths" in place:
+        return [scaled(walk(chosen(found, name_of_run), path), place) for path in place["paths"]]
+    if several:
+        return [scaled(walk(by_name(run), place["path"]), place) for run in found.runs.values()]
+    return scaled(walk(chosen(found, name_of_run, place["path"]), place["path"]), place)
+
+
+def chosen(found: Outcome, name: str, path: str = "") -> Any:
+    """The run that a prefix names; without one the first run that has anything at the path."""
+    if name:
+        return by_name(found.runs[name])
+    runs = [by_name(run) for run in found.runs.values()]
+    return next((run for run in runs if path and walk(run, path) is not None), runs[0])
+
+
+def by_name(found: Mapping[str, Any]) -> Any:
+    """Flags, and the rows of a comparison, by their names instead of in lists."""
+    named = dict(found)
+    named["flags"] = {flag["flag"]: flag for flag in reversed(found.get("flags", []))}
+    if isinstance(found.get("metrics"), list):
+        rows: dict[str, dict[str, Any]] = {}
+        for row in found["metrics"]:
+            rows.setdefault(row["key"], {})[row["stat"]] = row
+        named["metrics"] = rows
+    return named
+
+
+def walk(root: Any, path: str) -> Any:
+    for step in path.split("."):
+        root = root.get(step) if isinstance(root, Mapping) else None
+    return root
+
+
+def scaled(value: Any, place: Mapping[str, Any]) -> Any:
+    return value * UNITS[place["unit"]] if "unit" in place and value is not None else value
+
+
+def flags(found: Outcome, wanted: list[str]) -> None:
+    assert set(wanted) <= found.flags
+
+
+def not_flags(found: Outcome, wanted: list[str]) -> None:
+    assert not set(wanted) & found.flags
+
+
+def http_status(found: Outcome, wanted: list[int]) -> None:
+    assert found.status in wanted, found.text
+
+
+def message_must_mention(found: Outcome, wanted: list[str]) -> None:
+    for word in wanted:
+        assert word.lower() in found.text.lower()
+
+
+JUDGES: dict[str, Callable[[Outcome, Any], None]] = {
+    "values": values,
+    "not_values": not_values,
+    "flags": flags,
+    "not_flags": not_flags,
+    "http_status": http_status,
+    "message_must_mention": message_must_mention,
+}

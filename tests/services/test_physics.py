@@ -1,0 +1,128 @@
+"""No device beats its floor: figures that do are flagged and their rates withheld, published ones that were rejected for it among them."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.catalog import load
+from app.domain.checks import as_shown
+from app.domain.run import Distribution, MetricValue, RequestCounts, Run, Workload
+from app.services.assessment import assess
+from app.services.summary import run_summary
+from tests.services.measured import H100, LLAMA, TEXTBOOK, TEXTBOOK_H100
+
+# Published without lengths, so that nothing can be worked out for it.
+WITHOUT_LENGTHS = {"argonne-bad-3"}
+
+
+def lone(prompt: float = 2000, output: float = 300, **means: float) -> Run:
+    metrics: dict[str, MetricValue] = {key: Distribution(mean=value, n=1) for key, value in means.items()}
+    workload = Workload(prompt_tokens_mean=prompt, output_tokens_mean=output, concurrency=1)
+    run = Run(format="x", load_mode="single", measured_at="client", weight_dtype="bf16", workload=workload, metrics=metrics)
+    return as_shown(replace(run, requests=RequestCounts(completed=1)))
+
+
+def named(run: Run) -> dict[str, tuple[str, ...]]:
+    return {flag.flag: flag.withholds for flag in assess(run, TEXTBOOK, TEXTBOOK_H100).flags}
+
+
+def test_a_step_faster_than_its_bytes_withholds_the_rates_of_decode() -> None:
+    # 16 GB at 3.35 TB/s need 4.78 ms.
+    run = lone(ttft_s=0.1, itl_s=0.004)
+    assert "decode_tokens_per_s" in named(run)["impossible_above_roofline"]
+    assessment = assess(run, TEXTBOOK, TEXTBOOK_H100)
+    assert assessment.mbu is None
+    metrics = run_summary(run, assessment)["metrics"]
+    assert "decode_tokens_per_s" not in metrics
+    assert metrics["itl_s"]["mean"] == 0.004
+    assert named(lone(ttft_s=0.1, itl_s=0.0049)) == {}
+
+
+def test_a_step_of_several_tokens_is_held_against_the_floor_as_a_step() -> None:
+    # 2 ms a token, three tokens a step.
+    assert named(lone(ttft_s=0.1, itl_s=0.002, step_s=0.006)) == {}
+
+
+def test_a_prompt_faster_than_its_arithmetic() -> None:
+    # 32 TFLOP at 989 TFLOP/s need 32.4 ms.
+    found = named(lone(ttft_s=0.030, itl_s=0.007))
+    assert "mfu" in found["impossible_above_roofline"]
+    assert "prefill_tokens_per_s" in found["prefix_cache_hits"]
+    assert assess(lone(ttft_s=0.030, itl_s=0.007), TEXTBOOK, TEXTBOOK_H100).mfu is None
+
+
+def test_a_prompt_faster_than_the_device_was_ever_seen_to_be_was_cached() -> None:
+    # Attainable at 420 TFLOP/s: 76.2 ms; 1.3 times faster is 58.6 ms.
+    assert set(named(lone(ttft_s=0.055, itl_s=0.007))) == {"prefix_cache_hits"}
+    assert named(lone(ttft_s=0.062, itl_s=0.007)) == {}
+    flag = assess(lone(ttft_s=0.055, itl_s=0.007), TEXTBOOK, TEXTBOOK_H100).flags[0]
+    assert flag.figures["implied_flops_per_s"] == pytest.approx(3.2e13 / 0.055)
+    assert flag.figures["share_of_peak"] == pytest.approx(3.2e13 / 0.055 / 9.89e14)
+
+
+def test_the_typical_request_counts_and_not_the_mean_of_all() -> None:
+    # One prompt computed in 400 ms, the others found in the cache in 20 ms.
+    run = lone(itl_s=0.007)
+    spread = Distribution(mean=0.000_048, p50=0.000_01, max=0.000_2, n=5)
+    run = replace(run, metrics={**run.metrics, "ttft_s": Distribution(mean=0.096, n=5), "ttft_per_prompt_token_s": spread})
+    assert set(named(run)) == {"impossible_above_roofline", "prefix_cache_hits"}
+    (_, cached) = assess(run, TEXTBOOK, TEXTBOOK_H100).flags
+    assert cached.figures["slowest_share_of_peak"] == pytest.approx(3.2e13 / 0.4 / 9.89e14)
+
+
+def test_a_whole_request_faster_than_its_tokens() -> None:
+    # 32.4 ms and 299 steps of 4.78 ms: 1.46 s at the least.
+    found = named(lone(e2e_s=1.2))
+    assert set(found) == {"impossible_above_roofline"}
+    assert "output_tokens_per_s" in found["impossible_above_roofline"]
+    assert named(lone(e2e_s=1.5)) == {}
+
+
+def test_short_prompts_say_nothing_about_arithmetic() -> None:
+    assert "prefix_cache_hits" not in named(lone(prompt=64, ttft_s=0.006, itl_s=0.007))
+
+
+def published(row: Mapping[str, str]) -> Run:
+    """A row of the tables of published figures as a run."""
+    metric, value = row["metric"], float(row["value"])
+    key, seconds = {"decode_tok_s_per_request": ("itl_s", 1 / value), "e2e_s": ("e2e_s", value)}[metric]
+    lengths = {name: float(row[name]) if row[name] else None for name in ("prompt_tokens", "output_tokens")}
+    return Run(
+        format="published",
+        model=row["model"],
+        hardware=row["hardware"],
+        tp=int(row["tp"]),
+        weight_dtype=row["weight_dtype"],
+        measured_at="client",
+        load_mode="static_batch",
+        workload=Workload(lengths["prompt_tokens"], lengths["output_tokens"], concurrency=int(row["batch_or_concurrency"])),
+        metrics={key: Distribution(mean=seconds)},
+    )
+
+
+def test_every_rejected_figure_is_impossible(shared_dir: Path) -> None:
+    catalog = load()
+    rows = list(csv.DictReader((shared_dir / "groundtruth_rejected.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(rows) >= 10
+    judged = 0
+    for row in rows:
+        run = as_shown(published(row))
+        model = catalog.find_model(row["model"])
+        if model is None:
+            continue
+        found = assess(run, model.architecture, catalog.find_hardware(row["hardware"]))
+        names = {flag.flag for flag in found.flags}
+        if row["id"] in WITHOUT_LENGTHS:
+            assert not names
+            assert any("how long prompts and outputs were" in reason for reason in found.reasons)
+        else:
+            judged += 1
+            assert "impossible_above_roofline" in names, (row["id"], found.reasons)
+    assert judged >= 9
+
+
+def test_a_sound_served_run_is_possible() -> None:
+    assert assess(lone(ttft_s=0.12, itl_s=0.0068, e2e_s=2.15), LLAMA, H100).flags == ()

@@ -191,7 +191,9 @@ def _evidence(config: Record) -> Evidence:
     for word in ("input_tokens", "output_tokens"):
         lengths = config.child("input").child("prompt").child(word)
         asked[word] = lengths.positive("mean") if lengths.raw("stddev") == 0 else None
-    return Evidence(requested_prompt_tokens=asked["input_tokens"], requested_output_tokens=asked["output_tokens"])
+    # False is also the tool's default, and then no TTFT is measured.
+    streamed = False if config.child("endpoint").raw("streaming") is False else None
+    return Evidence(requested_prompt_tokens=asked["input_tokens"], requested_output_tokens=asked["output_tokens"], streamed=streamed)
 
 
-IMPORTER = Importer(ID, "AIPerf", matches, parse, version=2)
+IMPORTER = Importer(ID, "AIPerf", matches, parse, version=3)

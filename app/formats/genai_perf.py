@@ -144,4 +144,4 @@ def _evidence(config: Record) -> Evidence:
     return Evidence(requested_prompt_tokens=asked["synthetic_tokens"], requested_output_tokens=asked["output_tokens"])
 
 
-IMPORTER = Importer(ID, "GenAI-Perf", matches, parse, version=2)
+IMPORTER = Importer(ID, "GenAI-Perf", matches, parse, version=3)

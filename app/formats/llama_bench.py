@@ -65,7 +65,7 @@ def parse(document: Document) -> list[Run]:
 
 @dataclass(frozen=True)
 class _Row:
-    """One test. `seconds` is the time of a whole repetition; `test` is pp, tg or pg, None when the row says nothing."""
+    """One test. `seconds` is the time of a whole repetition, `repeats` of each; `test` is pp, tg or pg, None when the row says nothing."""
 
     record: Record
     test: str | None
@@ -75,6 +75,7 @@ class _Row:
     seconds: Distribution | None
     tokens_per_s: Rate | None
     rounded: bool
+    repeats: tuple[float, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -86,19 +87,20 @@ def _row(record: Record, rounded: bool) -> _Row:
     test = "pg" if prompt and generated else "pp" if prompt else "tg" if generated else None
     rate = record.positive("avg_ts")
     tokens = prompt + generated
-    seconds = _seconds(record, tokens, rate) if tokens else None
+    samples = _samples(record) if tokens else None
+    seconds = _seconds(record, samples, tokens, rate) if tokens else None
     if test is None or seconds is None or not seconds.mean:
         record.warnings.append(f"{record.path('n_prompt')}, n_gen and the times give no figure; the row is left out.")
         return _Row(record, None, prompt, generated, depth, None, None, rounded)
     origin: Origin = "reported" if rate else "derived"
     value = _checked_rate(record, rate, seconds, tokens) if rate else tokens / seconds.mean
-    return _Row(record, test, prompt, generated, depth, seconds, Rate(value, "request", origin), rounded)
+    repeats = () if samples is None else tuple(samples.tolist())
+    return _Row(record, test, prompt, generated, depth, seconds, Rate(value, "request", origin), rounded, repeats)
 
 
-def _seconds(record: Record, tokens: int, rate: float | None) -> Distribution | None:
+def _seconds(record: Record, samples: Floats | None, tokens: int, rate: float | None) -> Distribution | None:
     """Seconds of one repetition: from the samples, else the file's mean, else from its rate."""
     mean_ns = record.positive("avg_ns")
-    samples = _samples(record)
     if samples is not None and (computed := statistics(samples)) is not None and computed.mean:
         if mean_ns is not None and abs(mean_ns / 1e9 / computed.mean - 1) > CONTRADICTION:
             record.warnings.append(
@@ -180,7 +182,9 @@ def _run(rows: tuple[_Row, ...], notes: tuple[str, ...]) -> Run:
     run = replace(run, warnings=(*warnings, *run.warnings), labels={**run.labels, "test": " + ".join(_named(row) for row in rows)})
     not_numbers = tuple(key for row in rows for key in row.record.not_numbers)
     negative = tuple(clause for row in rows for clause in row.record.negative)
-    return flagged(with_request_rates(run), Evidence(not_numbers=not_numbers, negative=negative))
+    # Of a prompt test and a generation test the latter takes longer, and shows a machine that changes its mind.
+    repeats = next((row.repeats for row in reversed(rows) if row.repeats), ())
+    return flagged(with_request_rates(run), Evidence(not_numbers=not_numbers, negative=negative, repeats=repeats))
 
 
 def _metrics(row: _Row) -> dict[str, MetricValue]:
@@ -311,4 +315,4 @@ def _time(word: str) -> datetime | None:
     return None
 
 
-IMPORTER = Importer(ID, "llama-bench (JSON, JSON lines, CSV, SQL, markdown)", matches, parse)
+IMPORTER = Importer(ID, "llama-bench (JSON, JSON lines, CSV, SQL, markdown)", matches, parse, version=2)

@@ -121,6 +121,7 @@ def _measure(report: Record) -> _Measured:
         not_numbers=tuple(key for each in read for key in each.not_numbers),
         negative=tuple(clause for each in read for clause in each.negative),
         contradictions=tuple(contradictions),
+        repeats=_repeats(report),
     )
     return _Measured(report, found, evidence, tuple(note for each in read for note in each.warnings))
 
@@ -148,6 +149,16 @@ def _latency(latency: Record, contradictions: list[str]) -> Distribution | None:
     if own is not None and own.mean is not None and abs(own.mean / computed.mean - 1) > CONTRADICTION:
         contradictions.append(f"{latency.path('mean')} says {duration(own.mean)} and its values give {duration(computed.mean)}")
     return computed
+
+
+def _repeats(report: Record) -> tuple[float, ...]:
+    """The time of each run: of its decoding, else of its prompt pass."""
+    for target in ("decode", "generate", "prefill", "forward"):
+        latency = report.child(target).child("latency")
+        values = latency.sequence("values") if latency.raw("unit") == "s" else None
+        if values and all(isinstance(value, (int, float)) and 0 < value < 1e9 for value in values):
+            return tuple(float(value) for value in values if isinstance(value, (int, float)))
+    return ()
 
 
 def _batch(measured: _Measured) -> int | None:
@@ -254,4 +265,4 @@ def _trackers(report: Record) -> dict[str, str]:
     return labels
 
 
-IMPORTER = Importer(ID, "optimum-benchmark (JSON, CSV)", matches, parse, version=2)
+IMPORTER = Importer(ID, "optimum-benchmark (JSON, CSV)", matches, parse, version=3)

@@ -28,6 +28,7 @@ RATES = {
     "requests_per_s": "request_throughput",
     "output_tokens_per_s": "output_token_throughput",
     "total_tokens_per_s": "total_token_throughput",
+    "goodput_requests_per_s": "goodput",
 }
 _STATS = {"mean": "avg", **{stat: stat for stat in ("p50", "p90", "p95", "p99", "std", "min", "max")}}
 _MAY_BE_ZERO = frozenset({"std", "min"})

@@ -109,6 +109,8 @@ def _measured(run: Run, record: Record, read: tuple[Record, ...]) -> Run:
         metrics["itl_s"] = finding.itl
     rates = deployment_rates(performance, _RATES, run.duration_s, run.requests, run.workload)
     speculation = _speculation(record)
+    if (itl := metrics.get("itl_s")) is not None and itl.mean and speculation.tokens_per_step:
+        metrics["step_s"] = Distribution(mean=itl.mean * speculation.tokens_per_step, origin="derived")
     records = (*read, streaming, *inside.values())
     notes = [*run.warnings, NEAREST_RANK, *speculation.notes, *rates.warnings]
     done = replace(
@@ -141,6 +143,7 @@ class _Speculation:
 
     labels: dict[str, str]
     notes: tuple[str, ...] = ()
+    tokens_per_step: float | None = None
 
 
 def _speculation(record: Record) -> _Speculation:
@@ -156,7 +159,7 @@ def _speculation(record: Record) -> _Speculation:
         return _Speculation(labels)
     labels["acceptance_length"] = f"{length:.6g}"
     note = f"Speculative decoding: a step makes {length:.3g} tokens on average, so it takes that many times the ITL."
-    return _Speculation(labels, (note,))
+    return _Speculation(labels, (note,), length)
 
 
 def _identified(record: Record) -> Run:
@@ -183,4 +186,4 @@ def _identified(record: Record) -> Run:
     )
 
 
-IMPORTER = Importer(ID, "trtllm-bench report (JSON)", matches, parse, version=2)
+IMPORTER = Importer(ID, "trtllm-bench report (JSON)", matches, parse, version=3)

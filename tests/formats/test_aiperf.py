@@ -181,6 +181,15 @@ def test_a_time_in_an_unknown_unit_is_left_out_and_one_in_seconds_is_read() -> N
     assert mean(read(export(time_to_first_token={"unit": "s", "avg": 0.05})), "ttft_s") == 0.05
 
 
+def test_goodput_and_answers_in_one_piece() -> None:
+    good = read(export(goodput={"unit": "requests/sec", "avg": 1.5}))
+    assert good.rate("goodput_requests_per_s") == Rate(1.5, "aggregate", "reported")
+    assert read(export(goodput=None)).rate("goodput_requests_per_s") is None
+    whole = export(time_to_first_token=None, input_config={"endpoint": {"streaming": False}})
+    assert "non_streaming_no_phase_split" in flags(read(whole))
+    assert "non_streaming_no_phase_split" not in flags(read(export()))
+
+
 def test_the_first_visible_token_is_apart_from_the_first() -> None:
     later = {"unit": "ms", "avg": 80.0, "p50": 75.0}
     assert mean(read(export(time_to_first_output_token=later)), "ttft_answer_s") == pytest.approx(0.08)

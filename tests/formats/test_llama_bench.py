@@ -54,6 +54,19 @@ def test_a_pair_of_rows_is_one_run(read_data: Reader) -> None:
     assert run.warnings == ()
 
 
+def test_repeats_that_stand_apart_are_flagged() -> None:
+    rows = json.loads((DATA / "2026-03_pair.json").read_text())
+    for row in rows:
+        times = [10**9, 10**9, 1_010_000_000, 990_000_000, 10**9, 2 * 10**9]
+        # The prompt test is even, the generation test is not.
+        row["samples_ns"] = times if row["n_gen"] else times[:5]
+        row["avg_ns"] = sum(row["samples_ns"]) / len(row["samples_ns"])
+        row["avg_ts"] = (row["n_prompt"] + row["n_gen"]) / row["avg_ns"] * 1e9
+    (run,) = read_runs("x", json.dumps(rows).encode()).runs
+    (flag,) = (flag for flag in run.flags if flag.flag == "bimodal_runs")
+    assert flag.evidence.startswith("1 of 6 repeats stand apart: 2 where the median is 1")
+
+
 def test_identity_in_the_words_of_the_file(read_data: Reader) -> None:
     (run,) = read_data("llama_bench/2026-03_pair.json").runs
     assert (run.engine, run.engine_version) == ("llama.cpp", "8000")

@@ -153,6 +153,15 @@ def test_a_statistic_that_its_values_contradict_is_flagged() -> None:
     assert any("negative value" in warning for warning in run.warnings)
 
 
+def test_runs_that_stand_apart_are_flagged() -> None:
+    value = report()
+    value["decode"]["latency"]["values"] = [0.5, 0.5, 0.51, 0.49, 0.5, 0.9]
+    run = one(read_runs("x", json.dumps(value).encode()))
+    (flag,) = (flag for flag in run.flags if flag.flag == "bimodal_runs")
+    assert flag.evidence.startswith("1 of 6 repeats stand apart: 0.9 where the median is 0.5")
+    assert "bimodal_runs" not in {flag.flag for flag in one(read_runs("x", json.dumps(report()).encode())).flags}
+
+
 def test_another_unit_is_left_out_and_said() -> None:
     value = report()
     value["prefill"]["latency"]["unit"] = "ms"

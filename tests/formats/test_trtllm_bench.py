@@ -81,6 +81,8 @@ def test_requests_of_one_token_make_tpot_something_else(read_data: Reader) -> No
     # Token-weighted all the same: (800 - 200) ms x 4 / (4 x 76 - 4)
     assert run.distribution("itl_s") == Distribution(mean=pytest.approx(0.008), n=300, origin="derived")
     assert run.labels["acceptance_length"] == "2.5"
+    # A step takes 2.5 tokens x 8 ms.
+    assert run.distribution("step_s") == Distribution(mean=pytest.approx(0.02), origin="derived")
     assert run.labels["draft_acceptance_rate"] == "0.5"
     assert run.labels["speculative_mode"] == "EAGLE"
     assert any("a step makes 2.5 tokens on average" in warning for warning in run.warnings)

@@ -21,7 +21,8 @@ _TITLE = re.compile(r"Serving Benchmark Result *=")
 _LINE = re.compile(r"\s*([A-Za-z][^:]*?) *:\s+(\S+)\s*\Z")
 _LONGEST_LINE = 300
 _LONGEST_ARGUMENTS = 40_000
-_STATISTIC = re.compile(r"(Mean|Median|Std|P[\d.]+) (TTFT|TPOT|ITL|E2EL) \(ms\)\Z")
+_STATISTIC = re.compile(r"(Mean|Median|Std|P[\d.]+) (TTFT|TPOT|ITL|E2EL|Client Queue Time|E2EL incl\. Client Queue) \(ms\)\Z")
+_STEMS = {"Client Queue Time": "client_queue_time", "E2EL incl. Client Queue": "e2el_including_client_queue"}
 _NAMES = {
     "successful requests": "completed",
     "failed requests": "failed",
@@ -36,6 +37,8 @@ _NAMES = {
     "peak output token throughput (tok/s)": "max_output_tokens_per_s",
     "peak concurrent requests": "max_concurrent_requests",
     "total token throughput (tok/s)": "total_token_throughput",
+    "acceptance rate (%)": "spec_decode_acceptance_rate",
+    "acceptance length": "spec_decode_acceptance_length",
 }
 _WHOLE = frozenset({"completed", "failed", "max_concurrency", "total_input_tokens", "total_output_tokens"})
 _ARGUMENT = re.compile(r"\b([a-z_]+)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?[\d.]+(?:e[+-]?\d+)?|inf|None|True|False)")
@@ -134,7 +137,8 @@ def _printed(lines: tuple[str, ...], where: str) -> dict[str, object]:
 def _key(name: str) -> str | None:
     statistic = _STATISTIC.match(name.strip())
     if statistic is not None:
-        return f"{statistic.group(1).lower()}_{statistic.group(2).lower()}_ms"
+        stem = _STEMS.get(statistic.group(2), statistic.group(2).lower())
+        return f"{statistic.group(1).lower()}_{stem}_ms"
     return _NAMES.get(name.strip().lower())
 
 
@@ -202,4 +206,4 @@ def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     return found
 
 
-IMPORTER = Importer(ID, "vLLM bench serve (console log)", matches, parse, version=2)
+IMPORTER = Importer(ID, "vLLM bench serve (console log)", matches, parse, version=3)

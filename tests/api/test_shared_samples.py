@@ -58,6 +58,19 @@ def test_every_file_meets_its_expectation(api: TestClient, shared_dir: Path, fol
         assert api.get(f"{API}/runs/{body['runs'][0]['id']}/original").content == data
 
 
+def test_files_that_are_a_pair_are_one_run_together_and_none_alone(api: TestClient, shared_dir: Path) -> None:
+    pair = samples(shared_dir, "vllm_prometheus")
+    assert [sample.expect.split(" ")[0] for sample in pair] == ["pair", "pair"]
+    files = [("file", (sample.path.name, sample.path.read_bytes())) for sample in pair]
+    for file in files:
+        assert "one scrape" in problem(api.post(f"{API}/runs", files=[file]), 422)["detail"]
+    (run,) = ok(api.post(f"{API}/runs", files=files), 201)["runs"]
+    assert (run["format"], run["measured_at"], run["requests"]["completed"]) == ("vllm_prometheus", "server", 600)
+    assert run["metrics"]["prefill_s"]["mean"] == pytest.approx(36.60655808323645 / 600)
+    original = api.get(f"{API}/runs/{run['id']}/original").content
+    assert all(sample.path.read_bytes() in original for sample in pair)
+
+
 def test_vllm_by_hand(api: TestClient, shared_dir: Path) -> None:
     (run,) = runs_of(api, shared_dir, "vllm_bench_serve/v0.25.1_opt125m_conc2.json")
     # 256 and 128 tokens over 8 requests; the file's milliseconds as seconds; one-second buckets are no concurrency.

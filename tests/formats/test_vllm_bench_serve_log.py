@@ -91,3 +91,19 @@ def test_the_block_of_sglang_is_not_read_as_vllm() -> None:
     with pytest.raises(ImportRefused) as refusal:
         read_runs("x.log", text.encode())
     assert "send the JSONL file" in dict(refusal.value.tried)["vllm_bench_serve_log"]
+
+
+def test_queue_of_the_client_and_speculation_of_2026(read_data: Reader) -> None:
+    (run,) = read_data("vllm_bench_serve_log/2026-09_client_queue_and_speculation.log").runs
+    queue, scheduled, itl = (run.distribution(key) for key in ("client_queue_s", "e2e_from_schedule_s", "itl_s"))
+    assert queue is not None
+    assert (queue.mean, queue.p50, queue.p99) == (pytest.approx(0.25), pytest.approx(0.24), pytest.approx(0.5))
+    assert scheduled is not None
+    assert scheduled.mean == pytest.approx(0.93)
+    # (680 - 50) ms x 40 / (2560 - 40), while a gap of 25 ms covers 2.5 tokens.
+    assert itl is not None
+    assert itl.mean == pytest.approx(0.01)
+    assert itl.p50 is None
+    assert {"client_queue_excluded", "chunk_tokens_gt_1", "itl_is_per_chunk"} <= {flag.flag for flag in run.flags}
+    assert run.labels["spec_decode_acceptance_rate"] == "50.0"
+    assert ROUNDED in run.warnings

@@ -47,8 +47,14 @@ class ParsedFile:
 NOT_JSON = "not JSON"
 
 
-def json_decline(document: Document) -> str | None:
-    """Why a document is nothing for an importer of JSON objects, None when it may be."""
+def json_decline(document: Document, *keys: str) -> str | None:
+    """Why a document is nothing for an importer of JSON objects that all have these keys, None when it may be."""
     if not document.is_json:
         return NOT_JSON
-    return document.stray
+    if document.stray is not None:
+        return document.stray
+    for entry in document.entries:
+        missing = next((key for key in keys if key not in entry.values), None)
+        if missing is not None:
+            return f"{entry.where}no key {missing}"
+    return None

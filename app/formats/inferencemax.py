@@ -43,13 +43,7 @@ ASKED_LENGTHS = "Lengths are those asked for (isl, osl): the file has nothing to
 
 def matches(document: Document) -> str | None:
     """None when every object names hardware, framework and concurrency beside a rate per GPU."""
-    if (reason := json_decline(document)) is not None:
-        return reason
-    for entry in document.entries:
-        missing = [key for key in _KEYS if key not in entry.values]
-        if missing:
-            return f"{entry.where}no key {missing[0]}"
-    return None
+    return json_decline(document, *_KEYS)
 
 
 def parse(document: Document) -> list[Run]:

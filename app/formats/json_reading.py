@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pydantic_core import from_json
@@ -123,8 +124,15 @@ def _read_value(text: str, first_line: int = 1) -> tuple[object, list[str]]:
 
 def _read_carefully(text: str, first_line: int) -> tuple[object, list[str]]:
     duplicates = _Duplicates(text, first_line)
-    try:
+    with _explained(text):
         return json.loads(text, object_pairs_hook=duplicates.pairs), duplicates.warnings
+
+
+@contextmanager
+def _explained(text: str) -> Iterator[None]:
+    """What the reader of `text` raises, as JsonProblem or ImportRefused."""
+    try:
+        yield
     except json.JSONDecodeError as error:
         raise _problem(text, error) from error
     except RecursionError as error:
@@ -271,14 +279,8 @@ def _documents(text: str) -> Iterator[tuple[object, list[str]]]:
     while position < len(text):
         duplicates = _Duplicates(text)
         decoder = json.JSONDecoder(object_pairs_hook=duplicates.pairs)
-        try:
+        with _explained(text):
             value, position = decoder.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            raise _problem(text, error) from error
-        except RecursionError as error:
-            raise ImportRefused(_too_deep()) from error
-        except ValueError as error:
-            raise ImportRefused(_huge_number(text)) from error
         _check_depth(value)
         yield value, duplicates.warnings
         position = _next(text, position)

@@ -39,13 +39,7 @@ def matches(document: Document) -> str | None:
     """None for JSON objects with the sizes and times of a batch, or a text with the header of the table."""
     if not document.is_json:
         return None if _HEADER.search(document.text) else "no header of llama-batched-bench's table"
-    if (reason := json_decline(document)) is not None:
-        return reason
-    for entry in document.entries:
-        missing = [key for key in _KEYS if key not in entry.values]
-        if missing:
-            return f"{entry.where}no key {missing[0]}"
-    return None
+    return json_decline(document, *_KEYS)
 
 
 def parse(document: Document) -> list[Run]:

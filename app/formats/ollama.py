@@ -29,12 +29,8 @@ def matches(document: Document) -> str | None:
     """None for JSON objects that are answers (`model` and `done`), at least one with `eval_duration`; or the text of `--verbose`."""
     if not document.is_json:
         return text_decline(document.text)
-    if (reason := json_decline(document)) is not None:
+    if (reason := json_decline(document, "model", "done")) is not None:
         return reason
-    for entry in document.entries:
-        missing = [key for key in ("model", "done") if key not in entry.values]
-        if missing:
-            return f"{entry.where}no key {missing[0]}"
     return None if any("eval_duration" in entry.values for entry in document.entries) else NO_TIMINGS
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from app.domain.derive import ONE_TOKEN_PER_CHUNK, aggregate_rates, itl_from_means, request_distributions
-from app.domain.run import CANONICAL, Distribution, MetricValue, Origin, Rate, RequestCounts, RequestSamples, Workload
+from app.domain.run import CANONICAL, Distribution, MetricValue, Origin, Rate, RequestCounts, RequestSamples, Run, Workload
 from app.domain.text import duration, percent
+from app.formats.load import Load
 from app.formats.record import Record, whole_total
 
 T = TypeVar("T")
@@ -164,6 +165,14 @@ def deployment_rates(
     return RateFinding(rates, tuple(warnings))
 
 
+def with_figures(run: Run, latencies: Merged, record: Record, rate_names: Mapping[str, tuple[str, ...]]) -> Run:
+    """The run with its latencies and the rates of the whole deployment, and with what the file contradicts and left out in its warnings."""
+    rates = deployment_rates(record, rate_names, run.duration_s, run.requests, run.workload)
+    contradicted = (f"The file contradicts itself: {each}; the value from the samples is used." for each in latencies.contradictions)
+    warnings = (*run.warnings, *contradicted, *rates.warnings, *record.warnings)
+    return replace(run, metrics={**latencies.metrics, **rates.rates}, warnings=warnings)
+
+
 def _chosen(own: float | None, follows: float | None) -> tuple[float | None, Origin]:
     if own is None:
         return follows, "derived"
@@ -200,6 +209,20 @@ def token_totals(prompt: int | None, output: int | None, samples: RequestSamples
 def per_request(total: int | None, completed: int | None) -> float | None:
     """Mean tokens a request, None where the total or the count is not known."""
     return total / completed if total is not None and completed else None
+
+
+def served_workload(load: Load, totals: TokenTotals, completed: int | None, dataset: str | None) -> Workload:
+    """The load that was offered with the tokens of the requests that succeeded."""
+    return Workload(
+        prompt_tokens_mean=per_request(totals.prompt, completed),
+        output_tokens_mean=per_request(totals.output, completed),
+        prompt_tokens_total=totals.prompt,
+        output_tokens_total=totals.output,
+        concurrency=load.concurrency,
+        request_rate_per_s=load.request_rate_per_s,
+        rate_unlimited=load.rate_unlimited,
+        dataset=dataset,
+    )
 
 
 def first_known(*values: T | None) -> T | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from app.domain.checks import Evidence, flagged
 from app.domain.derive import statistics, with_request_rates
-from app.domain.run import CANONICAL, Distribution, RequestCounts, Run, Workload
+from app.domain.run import CANONICAL, Distribution, RequestCounts, Run
 from app.domain.text import duration
 from app.formats.document import Document
 from app.formats.identity import NO_MODEL, is_said, said_size, said_word
@@ -24,13 +24,13 @@ from app.formats.serving import (
     SERVER_USAGE,
     Merged,
     TokenTotals,
-    deployment_rates,
     first_known,
     itl_from_report,
     merged,
-    per_request,
     reported,
+    served_workload,
     token_totals,
+    with_figures,
 )
 
 ID = "sglang_bench_serving"
@@ -58,12 +58,9 @@ def matches(document: Document) -> str | None:
     if (reason := json_decline(document)) is not None:
         return reason
     for entry in document.entries:
-        missing = [key for key in ("backend", "completed", "duration") if key not in entry.values]
         if "total_output_tokens_retokenized" not in entry.values and not _older_or_cut_down(entry.values):
             return f"{entry.where}no key total_output_tokens_retokenized"
-        if missing:
-            return f"{entry.where}no key {missing[0]}"
-    return None
+    return json_decline(document, "backend", "completed", "duration")
 
 
 def _older_or_cut_down(values: Mapping[str, object]) -> bool:
@@ -108,7 +105,7 @@ def _run(record: Record) -> Run:
             measured_at="client",
             token_count_source=SERVER_USAGE,
             label=record.text("tag"),
-            workload=_workload(load, record, TokenTotals(None, None), None),
+            workload=served_workload(load, TokenTotals(None, None), None, record.text("dataset_name")),
             requests=RequestCounts(completed=completed),
             labels=_labels(record),
         ),
@@ -127,7 +124,7 @@ def _measured(run: Run, record: Record, load: Load) -> Run:
     arrays = read_requests(record, run.duration_s, run.requests.completed, None, gaps_are_tokens=meaning.is_token_gap)
     counts = _counts(run.requests, record, arrays)
     totals = token_totals(record.count("total_input_tokens"), record.count("total_output_tokens"), arrays.samples)
-    workload = _workload(load, record, totals, counts.completed)
+    workload = served_workload(load, totals, counts.completed, record.text("dataset_name"))
     together = _latencies(record, meaning, counts.completed, arrays)
     metrics = together.metrics
     warnings = [*run.warnings, *arrays.warnings, *totals.warnings]
@@ -138,17 +135,8 @@ def _measured(run: Run, record: Record, load: Load) -> Run:
             metrics["itl_s"] = _filled(finding.itl, metrics.get("itl_s"))
         warnings.extend([finding.note] if finding.note else _why_no_mean(metrics))
         tokens_per_chunk = first_known(tokens_per_chunk, finding.tokens_per_chunk)
-    rates = deployment_rates(record, _RATES, run.duration_s, counts, workload)
-    warnings.extend(f"The file contradicts itself: {each}; the value from the samples is used." for each in together.contradictions)
-    warnings.extend([*rates.warnings, *record.warnings])
-    done = replace(
-        run,
-        workload=workload,
-        requests=counts,
-        samples=arrays.samples,
-        metrics={**metrics, **rates.rates},
-        warnings=tuple(warnings),
-    )
+    run = replace(run, workload=workload, requests=counts, samples=arrays.samples, warnings=tuple(warnings))
+    done = with_figures(run, together, record, _RATES)
     evidence = Evidence(
         not_numbers=tuple(record.not_numbers),
         negative=(*record.negative, *arrays.negative),
@@ -207,19 +195,6 @@ def _counts(counts: RequestCounts, record: Record, arrays: ArrayReading) -> Requ
     if counts.completed not in (None, completed):
         record.warnings.append(f"The file counts {counts.completed} completed requests; {completed} of them produced a token and are used.")
     return RequestCounts(arrays.samples.size, completed, arrays.samples.size - completed)
-
-
-def _workload(load: Load, record: Record, totals: TokenTotals, completed: int | None) -> Workload:
-    return Workload(
-        prompt_tokens_mean=per_request(totals.prompt, completed),
-        output_tokens_mean=per_request(totals.output, completed),
-        prompt_tokens_total=totals.prompt,
-        output_tokens_total=totals.output,
-        concurrency=load.concurrency,
-        request_rate_per_s=load.request_rate_per_s,
-        rate_unlimited=load.rate_unlimited,
-        dataset=record.text("dataset_name"),
-    )
 
 
 def _fixed_length(record: Record, key: str) -> float | None:

@@ -31,12 +31,9 @@ _FASTER_THAN_READING, _MOSTLY_WAITING = 2.0, 0.5
 
 def matches(document: Document) -> str | None:
     """None when every object has the sizes of a batch and the times of one of the two tools."""
-    if (reason := json_decline(document)) is not None:
+    if (reason := json_decline(document, *_SIZES)) is not None:
         return reason
     for entry in document.entries:
-        missing = [key for key in _SIZES if key not in entry.values]
-        if missing:
-            return f"{entry.where}no key {missing[0]}"
         if not any(all(key in entry.values for key in keys) for keys in (_IN_PROCESS, _SERVER)):
             return f"{entry.where}neither prefill_latency and total_latency nor latency and overall_throughput"
     return None

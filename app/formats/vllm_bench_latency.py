@@ -37,11 +37,7 @@ def matches(document: Document) -> str | None:
     names = metric_names(document)
     if names is not None:
         return None if names == {"latency"} else f"records of the metric {min(names - {'latency'})[:40]}"
-    for entry in document.entries:
-        missing = [key for key in ("avg_latency", "percentiles") if key not in entry.values]
-        if missing:
-            return f"{entry.where}no key {missing[0]}"
-    return None
+    return json_decline(document, "avg_latency", "percentiles")
 
 
 def parse(document: Document) -> list[Run]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from app.domain.checks import Evidence, flagged
 from app.domain.derive import with_request_rates
-from app.domain.run import CANONICAL, Distribution, RequestCounts, Run, Workload
+from app.domain.run import CANONICAL, Distribution, RequestCounts, Run
 from app.domain.text import clean_text
 from app.formats.document import Document
 from app.formats.importer import Importer, json_decline
@@ -29,13 +29,13 @@ from app.formats.serving import (
     Merged,
     Naming,
     TokenTotals,
-    deployment_rates,
     first_known,
     itl_from_report,
     merged,
-    per_request,
     reported,
+    served_workload,
     token_totals,
+    with_figures,
 )
 from app.formats.vllm_serve_waits import GOODPUT_KEYS, goodput, waits
 
@@ -151,7 +151,7 @@ def serving_run(record: Record, format_id: str, evidence: Evidence | None = None
         measured_at="client",
         token_count_source=_token_source(record),
         label=record.text("label"),
-        workload=_workload(load, record, TokenTotals(None, None), None),
+        workload=served_workload(load, TokenTotals(None, None), None, record.text("dataset_name")),
         requests=counts,
         labels=_labels(record),
         engine_version=who.words["engine_version"],
@@ -176,7 +176,7 @@ def _measured(run: Run, record: Record, load: Load, notes: tuple[str, ...], evid
     arrays = read_requests(record, run.duration_s, run.requests.completed, record.count("failed"))
     counts = _recounted(run.requests, arrays)
     totals = token_totals(record.count("total_input_tokens"), record.count("total_output_tokens"), arrays.samples)
-    workload = _workload(load, record, totals, counts.completed)
+    workload = served_workload(load, totals, counts.completed, record.text("dataset_name"))
     together = merged(_reported(record, run.requests.completed, arrays), arrays.samples)
     metrics = together.metrics
     warnings = [*notes, *_count_warnings(run.requests, counts, record, arrays), *arrays.warnings, *totals.warnings]
@@ -189,18 +189,10 @@ def _measured(run: Run, record: Record, load: Load, notes: tuple[str, ...], evid
         if not metrics.keys() & {"ttft_s", "tpot_s", "chunk_gap_s"}:
             warnings.append(NO_PHASES)
         evidence = replace(evidence, tokens_per_chunk=first_known(evidence.tokens_per_chunk, finding.tokens_per_chunk))
-    rates = deployment_rates(record, _RATES, run.duration_s, counts, workload)
     beside = {**waits(record, _naming(record), load, arrays), **goodput(record)}
-    warnings.extend(f"The file contradicts itself: {each}; the value from the samples is used." for each in together.contradictions)
-    warnings.extend([*rates.warnings, *record.warnings])
-    done = replace(
-        run,
-        workload=workload,
-        requests=counts,
-        samples=arrays.samples,
-        metrics={**metrics, **rates.rates, **beside},
-        warnings=tuple(warnings),
-    )
+    run = replace(run, workload=workload, requests=counts, samples=arrays.samples, warnings=tuple(warnings))
+    done = with_figures(run, together, record, _RATES)
+    done = replace(done, metrics={**done.metrics, **beside})
     return flagged(with_request_rates(done), _gathered(evidence, record, arrays, together))
 
 
@@ -258,19 +250,6 @@ def _count_warnings(before: RequestCounts, after: RequestCounts, record: Record,
     if record.raw("failed") is None and after.failed:
         return [f"The file does not count failures; the {after.failed} of {after.sent} requests that did not complete are taken as failed."]
     return []
-
-
-def _workload(load: Load, record: Record, totals: TokenTotals, completed: int | None) -> Workload:
-    return Workload(
-        prompt_tokens_mean=per_request(totals.prompt, completed),
-        output_tokens_mean=per_request(totals.output, completed),
-        prompt_tokens_total=totals.prompt,
-        output_tokens_total=totals.output,
-        concurrency=load.concurrency,
-        request_rate_per_s=load.request_rate_per_s,
-        rate_unlimited=load.rate_unlimited,
-        dataset=record.text("dataset_name"),
-    )
 
 
 def _gathered(evidence: Evidence, record: Record, arrays: ArrayReading, together: Merged) -> Evidence:

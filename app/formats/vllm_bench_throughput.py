@@ -33,11 +33,7 @@ def matches(document: Document) -> str | None:
     names = metric_names(document)
     if names is not None:
         return None if names <= _METRICS else f"records of the metric {min(names - _METRICS)[:40]}"
-    for entry in document.entries:
-        missing = [key for key in ("elapsed_time", "num_requests", "tokens_per_second") if key not in entry.values]
-        if missing:
-            return f"{entry.where}no key {missing[0]}"
-    return None
+    return json_decline(document, "elapsed_time", "num_requests", "tokens_per_second")
 
 
 def parse(document: Document) -> list[Run]:

@@ -21,6 +21,7 @@ from app.client import Client
 from app.domain.checks import as_shown
 from app.domain.comparison import Comparison, Side, compare
 from app.domain.errors import ImportRefused, InvalidRequest, PhaselineError, TooLarge
+from app.domain.simulation import Target
 from app.domain.text import clean_text
 from app.formats import joined, read_runs
 from app.services import runs as stored_runs
@@ -29,7 +30,7 @@ from app.services.comparison_json import comparison_json
 from app.services.context import Context, make_context
 from app.services.importing import ImportOutcome
 from app.services.local_profiles import local_book
-from app.services.plain_text import comparison_lines, prediction_lines, reading_lines, run_line
+from app.services.plain_text import comparison_lines, prediction_lines, reading_lines, run_line, under_load_lines
 from app.services.predicting import answer, question_of
 from app.services.prediction_json import prediction_json
 from app.services.profiles import catalog_book
@@ -41,9 +42,13 @@ from app.services.samples import sample_files
 from app.services.startup import prepare, soundness
 from app.services.storing import store_files
 from app.services.strict_json import strict_json
+from app.services.under_load import Arrivals, simulate
 from app.settings import UPLOAD_CEILING_BYTES, Settings, load_settings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Phaseline: prefill and decode of LLM requests, predicted and measured.")
+
+# Options of `predict` whose key in a request is another.
+_REQUEST_KEYS = {"prompt": "prompt_tokens", "output": "output_tokens", "cached_prefix": "cached_prefix_tokens"}
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Files = Annotated[list[Path], typer.Argument(help="Result files.")]
@@ -126,6 +131,7 @@ def _listen(settings: Settings) -> socket.socket:
 
 @app.command()
 def predict(
+    context: typer.Context,
     model: Annotated[str, typer.Option(help="Slug of the catalog, or the path of a config.json.")] = "textbook-8b",
     hardware: Annotated[str, typer.Option(help="Slug of the catalog, or the path of a hardware .json.")] = "textbook-h100",
     prompt: Annotated[int, typer.Option(help="Prompt tokens.")] = 2000,
@@ -148,38 +154,25 @@ def predict(
     shortest_length: Annotated[float, typer.Option(help="Lengths are drawn between this share and 1 of the given ones; 1: equal.")] = 1.0,
     draft_tokens: Annotated[int, typer.Option(help="Speculation: tokens drafted in each step.")] = 0,
     acceptance: Annotated[float, typer.Option(help="Speculation: chance that a drafted token is accepted, given those before.")] = 0.0,
+    simulated: Annotated[bool, typer.Option("--simulate", help="Run the load of the clients pass by pass.")] = False,
+    rate: Annotated[float | None, typer.Option(help="Simulate requests that come at this rate a second instead of from clients.")] = None,
+    requests: Annotated[int, typer.Option(help="How many of them.")] = 300,
+    seed: Annotated[int, typer.Option(help="Draws arrivals and lengths.")] = 0,
+    ttft_target: Annotated[float | None, typer.Option(help="Goodput: seconds to the first token at most.")] = None,
+    tpot_target: Annotated[float | None, typer.Option(help="Goodput: seconds for each further token at most.")] = None,
     as_json: Json = False,
 ) -> None:
     """What both halves of a request cost, without a server."""
     book, names = local_book(catalog_book(load()), model, hardware)
-    values = {
-        **names,
-        "prompt_tokens": prompt,
-        "output_tokens": output,
-        "batch": batch,
-        "concurrency": concurrency,
-        "cached_prefix_tokens": cached_prefix,
-        "tp": tp,
-        "pp": pp,
-        "ep": ep,
-        "dp": dp,
-        "weight_dtype": weight_dtype,
-        "activation_dtype": activation_dtype,
-        "kv_dtype": kv_dtype,
-        "moe_dtype": moe_dtype,
-        "comm_dtype": comm_dtype,
-        "engine": engine,
-        "calibration": calibration,
-        "requests_per_client": requests_per_client,
-        "shortest_length": shortest_length,
-        "draft_tokens": draft_tokens,
-        "acceptance": acceptance,
-    }
-    prediction = answer(book, question_of(values)).prediction
+    values = {_REQUEST_KEYS.get(name, name): value for name, value in context.params.items()}
+    found, target = answer(book, question_of({**values, **names})), Target(ttft_target, tpot_target)
+    served = None
+    if simulated or rate is not None or target != Target():
+        served = simulate(found, Arrivals(request_rate_per_s=rate, requests=requests, seed=seed), target)
     if as_json:
-        _print_json(prediction_json(prediction))
+        _print_json(prediction_json(found.prediction, served))
         return
-    print("\n".join(prediction_lines(prediction)))
+    print("\n".join([*(under_load_lines(served) if served else ()), *prediction_lines(found.prediction)]))
 
 
 @app.command()

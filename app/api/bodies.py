@@ -29,6 +29,7 @@ Tokens = Annotated[int, Field(ge=1, le=10_000_000), _Number]
 Count = Annotated[int, Field(ge=1, le=1_000_000), _Number]
 Degree = Annotated[int, Field(ge=1, le=4096), _Number]
 Figure = Annotated[float, Field(ge=1, le=1e21), _Number]
+Seconds = Annotated[float, Field(gt=0, le=1e9), _Number]
 Share = Annotated[float, Field(gt=0, le=1), _Number]
 Moment = Annotated[AwareDatetime | date, BeforeValidator(_written_out)]
 Words = Annotated[str, Field(max_length=200)]
@@ -99,8 +100,33 @@ class MapQuery(PredictionQuery):
     figure: Literal["plotly"] | None = None
 
 
+class ArrivalsBody(Body):
+    """An open load: at a rate, with gaps drawn from the seed, or at the moments of a trace; a share of prompts finds its prefix cached."""
+
+    request_rate_per_s: Annotated[float, Field(ge=1e-6, le=1e6), _Number] | None = None
+    requests: Annotated[int, Field(ge=1, le=100_000), _Number] = 300
+    sent_s: Annotated[list[Annotated[float, Field(ge=0, le=1e9), _Number]], Field(min_length=1, max_length=100_000)] | None = None
+    cached_share: Annotated[float, Field(ge=0, le=1), _Number] = 1.0
+    seed: Annotated[int, Field(ge=0, le=2**53), _Number] = 0
+
+
+class TargetBody(Body):
+    """Bounds in seconds that a request must keep to count as goodput."""
+
+    ttft_s: Seconds | None = None
+    tpot_s: Seconds | None = None
+    e2e_s: Seconds | None = None
+
+
 class PredictionBody(PredictionRequest):
-    """A request, or a grid of them: `sweep` maps keys of the request to lists of values."""
+    """A request, or a grid of them: `sweep` maps keys of the request to lists of values.
+
+    `simulate` runs the load pass by pass, `arrivals` an open one (and says how to draw); `target` counts the requests within it.
+    """
+
+    simulate: bool = False
+    arrivals: ArrivalsBody | None = None
+    target: TargetBody | None = None
 
     sweep: dict[Words, Annotated[list[Point], Field(min_length=1, max_length=10_000)]] | None = Field(
         default=None, max_length=4, examples=[{"prompt_tokens": [500, 2000, 8000], "batch": [1, 8, 32]}]

@@ -9,12 +9,14 @@ from app.api.answers import StrictJSON, problems
 from app.api.bodies import ChangeQuery, MapQuery, PredictionBody, PredictionQuery
 from app.api.dependencies import ContextDep
 from app.api.shapes import ChangeShape, MapShape, PredictionShape, SweepShape
+from app.domain.simulation import Target
 from app.domain.what_if import RANGES, Change
 from app.services.maps import map_figure, map_json, map_of
-from app.services.predicting import answer, question_of
+from app.services.predicting import Answer, answer, question_of
 from app.services.prediction_json import prediction_json
 from app.services.profiles import read_book
 from app.services.sweeping import sweep
+from app.services.under_load import Arrivals, UnderLoad, simulate
 from app.services.what_if import what_if, what_if_json
 
 router = APIRouter(prefix="/predict", tags=["predict"])
@@ -28,12 +30,22 @@ def get_prediction(context: ContextDep, query: Annotated[PredictionQuery, Query(
 
 @router.post("", summary="One prediction, or a grid of them", response_model=PredictionShape | SweepShape, responses=problems(403, 422))
 def post_prediction(context: ContextDep, body: PredictionBody) -> Response:
-    """With `sweep` the answer is a table of columns, else one prediction."""
+    """With `sweep` the answer is a table of columns, else one prediction; `simulate` or `arrivals` add its load pass by pass."""
     book = read_book(context)
-    question = question_of(body.model_dump(exclude={"sweep"}))
+    question = question_of(body.model_dump(exclude={"sweep", "simulate", "arrivals", "target"}))
     if body.sweep is not None:
         return StrictJSON(sweep(book, question, body.sweep))
-    return StrictJSON(prediction_json(answer(book, question).prediction))
+    found = answer(book, question)
+    return StrictJSON(prediction_json(found.prediction, _simulated(found, body)))
+
+
+def _simulated(found: Answer, body: PredictionBody) -> UnderLoad | None:
+    if not body.simulate and body.arrivals is None and body.target is None:
+        return None
+    given = body.arrivals.model_dump() if body.arrivals is not None else {}
+    moments = given.pop("sent_s", None)
+    arrivals = Arrivals(**given, sent_s=None if moments is None else tuple(moments))
+    return simulate(found, arrivals, Target(**body.target.model_dump()) if body.target is not None else None)
 
 
 @router.get("/change", summary="The same question with its levers moved", response_model=ChangeShape, responses=problems(422))

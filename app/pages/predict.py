@@ -12,6 +12,7 @@ from app.formats import IMPORTERS
 from app.pages.form import PredictForm, read_form
 from app.pages.prediction_view import PredictionView, tries_of, view_of
 from app.pages.rendering import page_context, render, wants_fragment
+from app.pages.under_load import bound_words, load_view
 from app.pages.what_if import sliders
 from app.services.predicting import PRESETS, answer
 from app.services.profiles import ProfileBook, read_book
@@ -48,7 +49,11 @@ def predict_page(request: Request) -> Response:
     values = {**_choices(book), "form": form, "view": view, "presets": presets, "action": "/predict"}
     if view is not None:
         values.update(
-            found=what_if(book, view.answer.question, Change()), sliders=sliders(Change()), query=form.address("").partition("?")[2]
+            load=load_view(view.answer, request.query_params),
+            bound_words=bound_words,
+            found=what_if(book, view.answer.question, Change()),
+            sliders=sliders(Change()),
+            query=form.address("").partition("?")[2],
         )
     return _shown(request, "pages/predict.html", values, form, status)
 

@@ -6,7 +6,9 @@ from typing import Any
 from app.domain.comparison import Comparison
 from app.domain.prediction import Prediction
 from app.domain.quantity import bytes_, change_seconds, count, factor, flops, number, percent, seconds, tokens_rate
+from app.domain.simulation import Target
 from app.services.sentences import comparison_sentence
+from app.services.under_load import UnderLoad
 
 
 def prediction_lines(prediction: Prediction) -> list[str]:
@@ -20,6 +22,27 @@ def prediction_lines(prediction: Prediction) -> list[str]:
     rates = (tokens_rate(prediction.request_tokens_per_s, "request"), tokens_rate(prediction.aggregate_tokens_per_s, "aggregate"))
     lines.append(f"{'rate':8} {', '.join(rates)}")
     return [*lines, *(f"- {sentence}" for sentence in prediction.assumptions)]
+
+
+def under_load_lines(shown: UnderLoad) -> list[str]:
+    """A simulated load: TTFT with its parts, TPOT, rates, goodput where there is a target."""
+    found = shown.simulation
+    parts = f"front-end {seconds(found.front_end_s)} + queue {seconds(found.queue_s)} + prefill {seconds(found.prefill_s)}"
+    lines = [f"simulated {count(found.load.total)} requests in {seconds(found.duration_s)}, {found.running:.3g} running on average"]
+    for name, known in (("TTFT", found.ttft), ("TPOT", found.tpot)):
+        if known is not None:
+            stats = ", ".join(
+                f"{stat} {seconds(value)}" for stat in ("mean", "p50", "p90", "p99") if (value := known.stat(stat)) is not None
+            )
+            lines.append(f"  {name}  {stats}")
+    lines.insert(2, f"        {parts}")
+    rates = f"{found.requests_per_s:.3g} requests/s, {tokens_rate(found.output_tokens_per_s, 'aggregate')}"
+    held = ", ".join(f"{name} {percent(share)}" for name, share in found.held_back.items() if share > 0) or "nothing"
+    lines.append(f"  {rates}; held back by {held}; {count(found.preemptions)} preemptions")
+    if shown.target != Target():
+        kept = found.goodput(shown.target)
+        lines.append(f"  within the target {percent(kept.share)}: {kept.requests_per_s:.3g} requests/s")
+    return lines
 
 
 def run_line(run: dict[str, Any]) -> str:

@@ -2,11 +2,15 @@
 
 from typing import Any
 
-from app.domain.prediction import PassCost, Prediction, ServedLimits
+from app.domain.prediction import PassCost, Prediction
+from app.services.under_load import UnderLoad, served_json
 
 
-def prediction_json(prediction: Prediction) -> dict[str, Any]:
-    """The answer of /predict: both phases with their operators, the request, memory, range and assumptions; SI units."""
+def prediction_json(prediction: Prediction, simulated: UnderLoad | None = None) -> dict[str, Any]:
+    """The answer of /predict: both phases with their operators, the request, memory, range and assumptions; SI units.
+
+    `simulated` is the load pass by pass, where it was asked for.
+    """
     memory = prediction.memory
     return {
         "prefill": _pass(prediction.prefill),
@@ -32,17 +36,9 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         },
         "range": {"ttft_s": list(prediction.ttft_range_s), "itl_s": list(prediction.itl_range_s)},
         "assumptions": list(prediction.assumptions),
-        "served": _limits(prediction.served),
+        "served": served_json(prediction, simulated),
         "model_version": prediction.model_version,
     }
-
-
-def _limits(served: ServedLimits | None) -> dict[str, Any] | None:
-    """Of a closed loop: who runs, and from how many clients on each limit holds requests back; null for another load."""
-    if served is None:
-        return None
-    bounds = [{"name": name, "clients": clients} for name, clients in served.bounds]
-    return {"clients": served.clients, "running": served.running, "bounds": bounds}
 
 
 def _beside(prediction: Prediction) -> dict[str, float] | None:

@@ -1,0 +1,100 @@
+"""The block "under load" of the predict page: the clients of the question simulated pass by pass."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.charts import page_figure
+from app.domain.distribution import Spread
+from app.domain.errors import PhaselineError
+from app.domain.quantity import count, percent
+from app.domain.run import Distribution
+from app.domain.simulation import Target
+from app.services.predicting import Answer
+from app.services.under_load import UnderLoad, simulate, spread_of_ttft
+
+# A page waits for a simulation this large at most: requests times the clients beside each.
+_MOST_WORK = 40_000
+_TARGETS = ("ttft_target_ms", "tpot_target_ms")
+_MILLI = 1e-3
+
+
+@dataclass(frozen=True)
+class LoadView:
+    """What the block shows. `parts` and `rows` are texts; `refused` says why nothing was simulated."""
+
+    refused: str | None = None
+    shown: UnderLoad | None = None
+    spread: Spread | None = None
+    figure: dict[str, Any] | None = None
+    parts: tuple[tuple[str, float, str], ...] = ()
+    rows: tuple[tuple[str, Distribution], ...] = ()
+    goodput: str | None = None
+    held_back: str = ""
+    targets: Mapping[str, str] | None = None
+
+
+def load_view(found: Answer, query: Mapping[str, str]) -> LoadView | None:
+    """The block of one answer; None where there are no clients, or textbook arithmetic, which has no queue."""
+    request = found.prediction.request
+    if request.concurrency is None or request.calibration == "textbook":
+        return None
+    targets = {key: query.get(key, "")[:20] for key in _TARGETS}
+    work = request.concurrency**2 * request.requests_per_client
+    if work > _MOST_WORK:
+        return LoadView(f"{count(request.concurrency)} clients are more than a page waits for: ask the REST interface or the command.")
+    try:
+        bounds = [_bound(targets[key]) for key in _TARGETS]
+        shown = simulate(found, target=Target(*bounds))
+    except PhaselineError as error:
+        return LoadView(str(error), targets=targets)
+    simulation, spread = shown.simulation, spread_of_ttft(shown)
+    measures = (("First token", simulation.ttft), ("Each further token", simulation.tpot), ("Whole request", simulation.e2e))
+    return LoadView(
+        shown=shown,
+        spread=spread,
+        figure=page_figure("distribution", spread),
+        parts=_parts(shown),
+        rows=tuple((title, known) for title, known in measures if known is not None),
+        goodput=_goodput(shown),
+        held_back=_held_back(shown),
+        targets=targets,
+    )
+
+
+def _bound(text: str) -> float | None:
+    """Milliseconds as a person types them, in seconds; None for an empty field and for what is no number."""
+    try:
+        return float(text.replace(",", "")) * _MILLI if text.strip() else None
+    except ValueError:
+        return None
+
+
+def _parts(shown: UnderLoad) -> tuple[tuple[str, float, str], ...]:
+    found = shown.simulation
+    return (
+        ("Front-end", found.front_end_s, "client, tokeniser, transport"),
+        ("Queue", found.queue_s, "other requests’ prompts, and a place to run"),
+        ("Prefill", found.prefill_s, "its own passes, with what shares them"),
+    )
+
+
+def _goodput(shown: UnderLoad) -> str | None:
+    if shown.target == Target():
+        return None
+    kept = shown.simulation.goodput(shown.target)
+    return f"{percent(kept.share)} of the requests keep it: a goodput of {kept.requests_per_s:.3g} requests/s"
+
+
+def _held_back(shown: UnderLoad) -> str:
+    """What kept waiting requests from running, most first."""
+    names = {"budget": "the tokens of a pass", "pool": "the KV pool", "cap": "the running cap"}
+    found = sorted(shown.simulation.held_back.items(), key=lambda item: -item[1])
+    said = [f"{names[name]} for {percent(share)} of the time" for name, share in found if share > 0]
+    lost = f"; {count(shown.simulation.preemptions)} preemptions" if shown.simulation.preemptions else ""
+    return f"Waiting requests were held back by {', '.join(said)}{lost}." if said else f"No waiting request was held back{lost}."
+
+
+def bound_words(clients: float) -> str:
+    """From how many clients on a limit counts."""
+    return f"from {count(round(clients))} clients on" if clients >= 1 else "from the first client on"

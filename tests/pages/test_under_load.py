@@ -1,0 +1,44 @@
+"""The block "under load" of the predict page: there with clients, with its parts, its bounds and a target; absent without."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.applications import served_from
+from tests.pages.conftest import words_of
+
+LOADED = "/predict?model=llama-3-1-8b&hardware=h100-sxm5-80gb&engine=vllm&calibration=default&prompt_tokens=1000&output_tokens=50"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+    with served_from(tmp_path_factory.mktemp("load")) as found:
+        yield found
+
+
+def test_without_clients_or_in_textbook_mode_there_is_no_block(client: TestClient) -> None:
+    assert "Under load" not in client.get(LOADED).text
+    assert "Under load" not in client.get("/predict?concurrency=8").text
+
+
+def test_clients_see_the_parts_of_their_first_token_and_what_limits_more(client: TestClient) -> None:
+    page = client.get(f"{LOADED}&concurrency=8&shortest_length=0.8")
+    words = words_of(page.text)
+    for part in ("Front-end", "Queue", "Prefill", "8 clients, 10 requests each", "What limits more clients, in this order", "KV pool from"):
+        assert part in words
+    assert 'data-chart="distribution"' in page.text
+    assert 'name="shortest_length" value="0.8"' in page.text  # the target's form keeps the question
+
+
+def test_a_target_gives_goodput_and_a_wrong_one_a_sentence(client: TestClient) -> None:
+    def words(target: str) -> str:
+        return words_of(client.get(f"{LOADED}&concurrency=4&ttft_target_ms={target}").text)
+
+    assert "of the requests keep it: a goodput of" in words("60000")
+    assert "give seconds above 0" in words("-5")
+    assert "keep it" not in words("soon")
+
+
+def test_too_many_clients_are_bounded_but_not_simulated(client: TestClient) -> None:
+    words = words_of(client.get(f"{LOADED}&concurrency=5000").text)
+    assert "Not simulated" in words
+    assert "What limits more clients" in words

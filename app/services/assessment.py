@@ -95,15 +95,17 @@ def _running(run: Run) -> int:
 def _predict(run: Run, architecture: ModelArchitecture, hardware: HardwareProfile, engine: EngineProfile | None, dtype: str) -> Prediction:
     """The prediction at the run's own operating point: one request alone, a static batch in one pass, or clients of a server."""
     workload, running = run.workload, _running(run)
+    tp, ep, dp = _spread(run, architecture)
     together = run.load_mode == "static_batch"
     request = Request(
         prompt_tokens=max(1, round(workload.prompt_tokens_mean or 1)),
         output_tokens=max(1, round(workload.output_tokens_mean or 1)),
         batch=running if together else 1,
         concurrency=running if running > 1 and not together else None,
-        tp=run.tp or 1,
+        tp=tp,
         pp=run.pp or 1,
-        ep=(run.ep or 1) if architecture.expert_layers else 1,
+        ep=ep,
+        dp=dp,
         weight_dtype=dtype,
         kv_dtype=number_format(run.kv_dtype, "kv_dtype").key if run.kv_dtype else "bf16",
         engine=engine.slug if engine else None,
@@ -118,6 +120,21 @@ def _predict(run: Run, architecture: ModelArchitecture, hardware: HardwareProfil
     total = predicted.total_s - predicted.front_end_s
     share = predicted.prefill.time_s / total
     return replace(predicted, front_end_s=0.0, ttft_s=predicted.prefill.time_s, total_s=total, prefill_share=share)
+
+
+def _spread(run: Run, architecture: ModelArchitecture) -> tuple[int, int, int]:
+    """Devices of an attention rank, ranks with experts of their own, and attention ranks that share the sequences.
+
+    Ranks share sequences where experts are spread over them; elsewhere `dp` counts copies of the model. A tool whose tp counts all
+    devices of a stage (SGLang with attention data parallelism) has tp of them in dp ranks.
+    """
+    tp, ep, dp = run.tp or 1, run.ep or 1, run.dp or 1
+    if not architecture.expert_layers or ep == 1:
+        return tp, 1, 1
+    stage = run.devices // (run.pp or 1) if run.devices else None
+    if stage == tp and tp % dp == 0:
+        tp //= dp
+    return tp, ep, dp
 
 
 def _apart(

@@ -3,13 +3,17 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.domain.architecture import ModelArchitecture
 from app.domain.configs import MODEL_TYPES, NESTED, READERS, from_config
 from app.domain.errors import UnsupportedModel
 from app.domain.layers import FULL, Reach
+from app.domain.work import ElementBytes, operators, pass_numbers
 
 # Two layers of hidden 8 with 4 heads of 2 and 2 KV heads: q 64, k and v 64, o 64 = 192; two norms 16; a table is 32*8 = 256.
 BASE: dict[str, object] = {
@@ -271,6 +275,58 @@ def test_an_empty_config_of_each_family_names_a_field(model_type: str) -> None:
         from_config({"model_type": model_type})
     assert refusal.value.field
     assert refusal.value.field in str(refusal.value)
+
+
+WHOLE: list[dict[str, Any]] = [dict(config) for config in (*(case[1] for case in CASES), *(case[0] for case in GPT))]
+ODD = [
+    None,
+    0,
+    -1,
+    1,
+    3,
+    7,
+    2.5,
+    "x",
+    "",
+    [],
+    [1],
+    [0, 1],
+    {},
+    {"a": 1},
+    True,
+    False,
+    10**30,
+    "auto",
+    [None],
+    "M*",
+    float("nan"),
+    float("inf"),
+]
+
+
+def outcome(config: dict[str, Any]) -> tuple[ModelArchitecture | None, UnsupportedModel | None]:
+    try:
+        return from_config(config), None
+    except UnsupportedModel as refusal:
+        return None, refusal
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(WHOLE), st.data())
+def test_an_odd_value_is_refused_by_field_or_priced_sanely(config: dict[str, Any], data: st.DataObject) -> None:
+    odd = dict(config)
+    for key in data.draw(st.lists(st.sampled_from(sorted(config)), min_size=1, max_size=2)):
+        odd[key] = data.draw(st.sampled_from(ODD))
+    model, refusal = outcome(odd)
+    if model is None:
+        assert refusal is not None
+        assert refusal.field
+        assert str(refusal).endswith(".")
+        return
+    assert 0 < model.active_parameters <= model.parameters
+    for one in operators(model, pass_numbers(3.0, 5.0), ElementBytes()):
+        assert float(one.flops) >= 0
+        assert float(one.bytes) >= 0
 
 
 def test_nested_parts_are_read_by_known_readers() -> None:

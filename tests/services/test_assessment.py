@@ -114,3 +114,28 @@ def test_a_format_that_nobody_knows_is_a_reason() -> None:
     found = assess(served(weight_dtype="int3_weird"), LLAMA, H100)
     assert found.prediction is None
     assert "int3_weird" in found.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ({"tp": 8}, (8, 1, 1)),
+        ({"tp": 1, "dp": 8, "ep": 8, "devices": 8}, (1, 8, 8)),
+        # the tool's tp counts all devices of a stage, eight attention ranks among them
+        ({"tp": 8, "dp": 8, "ep": 8, "devices": 8}, (1, 8, 8)),
+        ({"tp": 8, "dp": 4, "ep": 8, "devices": 8}, (2, 8, 4)),
+        # without experts of their own `dp` counts copies of the model
+        ({"tp": 2, "dp": 4, "devices": 8}, (2, 1, 1)),
+    ],
+)
+def test_ranks_of_a_mixture_are_priced_as_they_were_placed(sizes: dict[str, int], expected: tuple[int, int, int]) -> None:
+    found = assess(served(clients=16, weight_dtype="fp8", **sizes), CATALOG.models["deepseek-v3"].architecture, H100)
+    assert found.prediction is not None
+    request = found.prediction.request
+    assert (request.tp, request.ep, request.dp) == expected
+
+
+def test_ranks_play_no_part_in_a_dense_model() -> None:
+    found = assess(served(clients=16, tp=2, dp=4, ep=8, devices=8), LLAMA, H100)
+    assert found.prediction is not None
+    assert (found.prediction.request.tp, found.prediction.request.ep, found.prediction.request.dp) == (2, 1, 1)

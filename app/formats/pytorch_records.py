@@ -7,6 +7,7 @@ A list of records, one a metric: `benchmark.extra_info.args` are the arguments o
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.domain.text import clean_text
 from app.formats.document import Document, Entry
 
 
@@ -23,7 +24,7 @@ class BenchReport:
 def metric_names(document: Document) -> frozenset[str] | None:
     """The metrics of the records in the file, None when not every object is such a record."""
     names = [_metric(entry).get("name") for entry in document.entries]
-    known = [name for name in names if isinstance(name, str)]
+    known = [clean_text(name, 40) for name in names if isinstance(name, str)]
     return frozenset(known) if document.entries and len(known) == len(names) else None
 
 
@@ -35,7 +36,7 @@ def bench_reports(document: Document) -> list[BenchReport]:
         arguments = _object(_object(benchmark.get("extra_info")).get("args"))
         name = model.get("name")
         figures = {**_object(metric.get("extra_info")), str(metric.get("name")): metric.get("benchmark_values")}
-        report = BenchReport(entry.where, arguments, name if isinstance(name, str) else None, figures)
+        report = BenchReport(entry.where, arguments, (clean_text(name) or None) if isinstance(name, str) else None, figures)
         last = reports[-1] if reports else None
         if last is not None and last.arguments == report.arguments and last.model == report.model and not _told_anew(last, figures):
             reports[-1] = BenchReport(last.where, arguments, last.model, {**last.values, **figures})

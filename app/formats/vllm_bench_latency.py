@@ -36,7 +36,7 @@ def matches(document: Document) -> str | None:
         return reason
     names = metric_names(document)
     if names is not None:
-        return None if names == {"latency"} else f"records of the metric {min(names - {'latency'})[:40]}"
+        return None if names == {"latency"} else f"records of the metric {min(names - {'latency'})}"
     return json_decline(document, "avg_latency", "percentiles")
 
 

@@ -32,7 +32,7 @@ def matches(document: Document) -> str | None:
         return reason
     names = metric_names(document)
     if names is not None:
-        return None if names <= _METRICS else f"records of the metric {min(names - _METRICS)[:40]}"
+        return None if names <= _METRICS else f"records of the metric {min(names - _METRICS)}"
     return json_decline(document, "elapsed_time", "num_requests", "tokens_per_second")
 
 

@@ -80,3 +80,13 @@ def test_damaged_samples_are_left_aside(read_json: JsonReader) -> None:
     (run,) = read_json({"avg_latency": 1.5, "latencies": [1.5, -1.0], "percentiles": {"99": 1.6}}).runs
     assert run.metrics["e2e_s"] == Distribution(mean=1.5, p99=1.6)
     assert any("latencies left aside" in warning for warning in run.warnings)
+
+
+def test_words_of_the_sibling_are_cleaned(read_json: JsonReader) -> None:
+    record = {
+        "benchmark": {"extra_info": {"args": {}}},
+        "model": {"name": "acme\ud800/tiny\n-8b"},
+        "metric": {"name": "latency", "benchmark_values": [1.0], "extra_info": {}},
+    }
+    (run,) = read_json([record]).runs
+    assert run.model == "acme/tiny -8b"

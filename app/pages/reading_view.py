@@ -53,6 +53,8 @@ def shown(change: Change) -> ShownChange:
     if change.part == "metric":
         key, _, stat = change.key.rpartition(".")
         name = f"{METRICS[key].title if key in METRICS else key}, {stat}"
+    if change.part == "warning":
+        name = "warning"
     return ShownChange(change.part, name, _text(change, change.old), _text(change, change.new), change.kind)
 
 

@@ -15,7 +15,7 @@ from app.pages.rendering import page_context, render
 from app.services import rereading, runs
 from app.services.context import Context
 from app.services.problems import problem_of
-from app.services.rereading import FileReading
+from app.services.rereading import OUTCOMES, FileReading
 
 router = APIRouter()
 
@@ -107,9 +107,13 @@ def _summary(reading: FileReading) -> str:
     """What a reading does, in one line."""
     if reading.refused is not None:
         return "The importer of now refuses this file"
-    counted = ((len(reading.of("changed")), "changed"), (len(reading.of("added")), "new"), (len(reading.of("gone")), "gone"))
-    parts = [f"{amount:,} {words}" for amount, words in counted if amount]
-    same = len(reading.of("same"))
-    if not parts:
+    changed, added, gone, same = (len(reading.of(outcome)) for outcome in OUTCOMES)
+    if not changed + added + gone:
         return "Nothing changes in this run" if same == 1 else f"Nothing changes in these {same:,} runs"
-    return ", ".join(parts) + (f", {same:,} the same" if same else "")
+    counted = (
+        (changed, "run changes", "runs change"),
+        (added, "is new", "are new"),
+        (gone, "is no longer in the file", "are no longer in the file"),
+        (same, "stays the same", "stay the same"),
+    )
+    return ", ".join(f"{amount:,} {one if amount == 1 else many}" for amount, one, many in counted if amount)

@@ -24,6 +24,7 @@ from app.store.rows import as_stored
 from app.store.uploads import PreparedRun
 
 Outcome = Literal["same", "changed", "added", "gone"]
+OUTCOMES: tuple[Outcome, ...] = ("changed", "added", "gone", "same")
 
 
 @dataclass(frozen=True)

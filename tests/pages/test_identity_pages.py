@@ -49,7 +49,6 @@ def test_a_suggestion_is_used_by_a_plain_form(shop: TestClient) -> None:
         assert shop.post(f"/runs/{number}/edit", data={name: value}, follow_redirects=False).status_code == 303
     after = shop.get(f"/runs/{number}").text
     assert "Decode runs at" in words_of(after)
-    assert "Suggested" in words_of(after)
     assert "from the file name" not in words_of(after)
 
 

@@ -37,9 +37,9 @@ def test_from_the_run_to_the_preview_and_back(shop: TestClient, monkeypatch: pyt
     version = improve(monkeypatch, slower)
     assert f"Version {version - 1} did; {version} is here." in page(shop, f"/runs/{number}")
     preview = page(shop, f"/runs/{number}/reimport")
-    assert "1 changed" in preview
-    assert "TTFT, mean metric, changed 50.0 ms 100 ms" in preview
-    assert "read better warning, added nothing read better" in preview
+    assert "1 run changes" in preview
+    assert "TTFT, mean 50.0 ms 100 ms metric, changed" in preview
+    assert "warning nothing read better warning, added" in preview
     done = shop.post(f"/runs/{number}/reimport", follow_redirects=False)
     assert (done.status_code, done.headers["location"]) == (303, f"/runs/{number}")
     after = page(shop, f"/runs/{number}")
@@ -58,7 +58,7 @@ def test_the_list_of_what_is_due_and_one_button_for_all(shop: TestClient, monkey
     assert "3 runs" in page(shop, "/runs?outdated=true")
     done = shop.post("/runs/outdated")
     assert "Every run was read by the importer of now" in words_of(done.text)
-    assert words_of(done.text).count("1 changed") == 3
+    assert words_of(done.text).count("1 run changes") == 3
     assert all(shop.get(f"/api/v1/runs/{number}").json()["outdated"] is False for number in numbers)
 
 

@@ -242,7 +242,8 @@ class _Reader:
         """Pair the runs, say what changes, and prepare what has to be written."""
         version = self.parsed.runs[0].importer_version
         before = [operating_point(each.run, _file_words(each)) for each in self.stored]
-        now = [operating_point(_kept(self._new(run, {}, position)), words_of(run)) for position, run in enumerate(self.parsed.runs)]
+        bare = (replace(run, samples=None) for run in self.parsed.runs)
+        now = [operating_point(_kept(self._new(run, {}, position)), words_of(run)) for position, run in enumerate(bare)]
         found = match([*before, *self.deleted], now)
         told: list[RunReading] = []
         replacements: list[Replacement] = []

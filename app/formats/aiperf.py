@@ -8,6 +8,7 @@ Eras: 0.1 has its metrics under `records` with short tags (ttft); 0.2 to 0.7 fla
 and `aiperf_version`; the configuration is `endpoint.model_names` and `loadgen`, later `models.items` and `phases`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -39,6 +40,8 @@ _LOAD_LABELS = (
     *("kind", "type", "requests", "sessions", "duration", "prefill_concurrency", "smoothness"),
 )
 _LATER = 1.05
+_NEWEST_SCHEMA = (1, 4)
+_SCHEMA = re.compile(r"(\d{1,4})\.(\d{1,4})")
 
 
 def matches(document: Document) -> str | None:
@@ -166,6 +169,10 @@ def _labels(record: Record, config: Record, load: Record) -> dict[str, str]:
 
 def _notes(record: Record, export: StatExport) -> list[str]:
     notes = []
+    schema = _SCHEMA.match(record.text("schema_version") or "")
+    if schema and (int(schema[1]), int(schema[2])) > _NEWEST_SCHEMA:
+        known = ".".join(map(str, _NEWEST_SCHEMA))
+        notes.append(f"The file has schema {schema[0]}, newer than what is known here ({known}): what has kept its name is read.")
     if record.raw("was_cancelled") is True:
         notes.append("The run was cancelled before its end: the figures are of what had finished by then.")
     if (child := record.raw("warmup_metrics")) is not None and isinstance(child, dict):

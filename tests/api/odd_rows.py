@@ -107,6 +107,11 @@ ONE_BATCH: Json = {
 FAILED = served(**{key: 0.0 for key in served() if key.endswith("_ms")}, completed=0, failed=20, total_output_tokens=0)
 RECORD = fixture("aiperf/2025-11_records.jsonl")
 EXPORT = json.loads(fixture("aiperf/2025-11_flat.json"))
+BEFORE, AFTER = (fixture(f"vllm_prometheus/2026-05_{name}.txt") for name in ("before", "after"))
+RESTARTED = AFTER.replace(b"process_start_time_seconds 1780000000.0", b"process_start_time_seconds 1780000100.0")
+FALLEN = AFTER.replace(
+    b'prompt_tokens_total{engine="0",model_name="acme/tiny-8b"} 5300.0', b'prompt_tokens_total{engine="0",model_name="acme/tiny-8b"} 12.0'
+)
 LOG = fixture("vllm_bench_serve_log/two_blocks.log")
 
 
@@ -283,7 +288,11 @@ ROWS: tuple[Odd, ...] = (
     imported(34, "equal lines are runs of their own", GOOD + b"\n" + GOOD, check=count(2)),
     imported(36, "keys of next year", with_keys(served(), next_year=1, nested={"a": 1}), check=has(labels__next_year="1")),
     imported(
-        36, "a schema of next year", with_keys(EXPORT, schema_version="9.9", aiperf_version="9.0"), check=has(labels__schema_version="9.9")
+        36,
+        "a schema of next year",
+        with_keys(EXPORT, schema_version="9.9", aiperf_version="9.0"),
+        "schema 9.9, newer than what is known here (1.4)",
+        check=has(labels__schema_version="9.9"),
     ),
     imported(37, "no model", data_of(SGLANG), "does not name the model", check=has(model=None)),
     imported(
@@ -382,7 +391,15 @@ ROWS: tuple[Odd, ...] = (
         check=every(stat("ttft_s", "p50", None), stat("ttft_s", "p99", None), stat("ttft_s", "mean", 0.05)),
     ),
     imported(51, "p99 of 20 samples", GOOD, check=has(metrics__ttft_s__n=20)),
-    refused(52, "one scrape alone", b'# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name="m"} 1.0\n'),
+    refused(52, "one scrape alone", BEFORE, "one scrape of vLLM's /metrics", "only the difference of two is a measurement"),
+    refused(52, "a restart between two scrapes", BEFORE + RESTARTED, "The server was started anew between the scrapes"),
+    refused(52, "a counter that falls", BEFORE + FALLEN, "vllm:prompt_tokens_total fell from the first scrape to the second"),
+    imported(
+        52,
+        "metrics under their old names",
+        fixture("vllm_prometheus/2025-02_federated_two_engines.txt"),
+        check=lambda runs: runs[0]["metrics"]["chunk_gap_s"] is not None,
+    ),
     refused(53, "a sign-in page", b"<!DOCTYPE html><html><body>Sign in</body></html>", "This is HTML", "sign-in page"),
     imported(54, "tokens counted by another tokenizer", data_of(SGLANG), check=lambda runs: bool(runs[0]["token_count_source"])),
 )

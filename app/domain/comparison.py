@@ -13,6 +13,7 @@ from typing import Literal
 from app.domain.metrics import METRICS, Better
 from app.domain.observed import observed_first_token, observed_step
 from app.domain.pair_flags import pair_flags
+from app.domain.percentile_rules import percentile_rule
 from app.domain.reconciling import reconcile
 from app.domain.run import Distribution, Flag, Rate, Run
 
@@ -220,7 +221,8 @@ def metric_deltas(base: Run, other: Run, comparable: Comparable) -> list[MetricD
             rate_a, rate_b = base.rate(key), other.rate(key)
             rows.append(_rate_delta(key, metric.better, rate_a, rate_b, comparable))
         elif a is not None or b is not None:
-            rows.extend(_stat_deltas(key, metric.better, base.distribution(key), other.distribution(key), comparable))
+            sides = (base.distribution(key), other.distribution(key))
+            rows.extend(_stat_deltas(key, metric.better, sides, _unlike_percentiles(base, other, key), comparable))
     withheld = base.withheld | other.withheld
     return [_withhold(row) if withheld & {row.key, f"{row.key}.{row.stat}"} else row for row in rows]
 
@@ -241,15 +243,24 @@ def _rate_delta(key: str, better: Better, a: Rate | None, b: Rate | None, compar
     return _row(key, "value", values, better, (None, None), note, comparable)
 
 
-def _stat_deltas(key: str, better: Better, a: Distribution | None, b: Distribution | None, comparable: Comparable) -> list[MetricDelta]:
-    note = ""
+def _unlike_percentiles(base: Run, other: Run, key: str) -> str:
+    """What to say of percentiles that the two took by different rules; nothing where the rules agree."""
+    rules = [percentile_rule(run, found) for run in (base, other) if (found := run.distribution(key)) is not None]
+    return f"percentiles by {rules[0]} against {rules[1]}" if len(rules) > 1 and rules[0] != rules[1] else ""
+
+
+def _stat_deltas(
+    key: str, better: Better, sides: tuple[Distribution | None, Distribution | None], unlike_percentiles: str, comparable: Comparable
+) -> list[MetricDelta]:
+    (a, b), note = sides, ""
     if a is not None and b is not None and a.definition != b.definition:
         note = f"definition {a.definition} against {b.definition}"
     rows = []
     for stat in _COMPARED_STATS:
         values = (a.stat(stat) if a else None, b.stat(stat) if b else None)
         if values != (None, None):
-            rows.append(_row(key, stat, values, better, (a.n if a else None, b.n if b else None), note, comparable))
+            why = note or (unlike_percentiles if stat.startswith("p") else "")
+            rows.append(_row(key, stat, values, better, (a.n if a else None, b.n if b else None), why, comparable))
     return rows
 
 

@@ -28,6 +28,11 @@ TERMS = (
     ("Batch", "Sequences in one pass of the device. Not the number of clients, which is concurrency."),
     ("Scope", "Whose rate: one request's, the whole deployment's (aggregate), or one device's. A rate without it is not quoted."),
     (
+        "Percentile",
+        "By linear interpolation between closest ranks over the requests that succeeded, with their number n beside it. Where a file has "
+        "no samples its own percentiles stand: trtllm-bench takes the nearest rank, GuideLLM a step; those are not compared with others.",
+    ),
+    (
         "From",
         "samples: computed here from raw samples. reported: the file's own figure. derived: from other figures, by these definitions.",
     ),

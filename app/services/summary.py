@@ -7,6 +7,7 @@ from typing import Any
 
 from app.domain.metrics import METRICS
 from app.domain.observed import measured_times
+from app.domain.percentile_rules import OF_TOOLS
 from app.domain.readings import load_reading
 from app.domain.run import STATS, Distribution, Flag, MetricValue, Run
 from app.services.assessment import Assessment
@@ -44,6 +45,8 @@ def run_summary(run: Run, assessment: Assessment | None = None) -> dict[str, Any
         "importer_version": run.importer_version,
     }
     summary.update({key: getattr(run, key) for key in _WHERE_KNOWN if getattr(run, key) is not None})
+    if (rule := OF_TOOLS.get(run.format)) is not None and run.samples is None:
+        summary["percentiles_reported_by"] = rule
     if run.workload.rate_unlimited:
         summary["rate_unlimited"] = True
     warnings = list(run.warnings)

@@ -181,3 +181,14 @@ def test_a_withheld_figure_is_not_compared() -> None:
     assert (mean.other, mean.ratio, mean.verdict) == (None, None, "insufficient data")  # type: ignore[attr-defined]
     assert mean.note == "withheld by a flag"  # type: ignore[attr-defined]
     assert row(found, "ttft_s", "p50").verdict == "regressed"  # type: ignore[attr-defined]
+
+
+def test_percentiles_of_two_rules_are_not_compared_and_means_are() -> None:
+    times = Distribution(mean=0.1, p50=0.1, p90=0.12, n=500)
+    ours, theirs = (Run(format=name, measured_at="client", metrics={"ttft_s": times}) for name in ("vllm_bench_serve", "trtllm_bench"))
+    rows = {row.stat: row for row in compare(Side(1, ours), Side(2, theirs)).metrics}
+    assert rows["p90"].verdict == "not comparable"
+    assert rows["p90"].note == "percentiles by linear between closest ranks against nearest rank"
+    assert rows["mean"].verdict == "unchanged"
+    sampled = replace(theirs, metrics={"ttft_s": replace(times, origin="samples")})
+    assert {row.verdict for row in compare(Side(1, ours), Side(2, sampled)).metrics} == {"unchanged"}

@@ -283,3 +283,13 @@ def test_a_row_without_figures_is_left_out_and_a_file_of_them_refused() -> None:
 def test_weight_format_from_the_model_in_words(words: str, dtype: str | None) -> None:
     (run,) = read_rows({**rows_of("2026-03_pair.json")[0], "model_type": words})
     assert run.weight_dtype == dtype
+
+
+def test_a_repetition_that_stands_apart_is_named() -> None:
+    rows = rows_of("2026-03_pair.json")
+    alike = [1_000_000_000, 1_010_000_000, 990_000_000, 1_005_000_000, 1_002_000_000]
+    decode = next(row for row in rows if row["n_gen"])
+    decode |= {"samples_ns": [*alike, 1_900_000_000], "samples_ts": [], "avg_ns": 1_151_166_667}
+    assert [flag.flag for flag in read_rows(decode)[0].flags] == ["bimodal_runs"]
+    decode |= {"samples_ns": alike, "avg_ns": 1_001_400_000}
+    assert read_rows(decode)[0].flags == ()

@@ -23,6 +23,7 @@ from app.store.records import RunFilters
 router = APIRouter()
 
 _WEIGHT_DTYPES = tuple(key for key, item in FORMATS.items() if item.weights)
+_ACTIVATION_DTYPES = tuple(key for key, item in FORMATS.items() if item.activations)
 _KV_DTYPES = tuple(key for key, item in FORMATS.items() if item.kv)
 _LAST_RUNS = 5
 
@@ -88,6 +89,7 @@ def _choices(book: ProfileBook) -> dict[str, Any]:
         "devices": [(item.slug, item.name) for _, item in book.all_hardware()],
         "engines": [(item.slug, item.name) for item in book.catalog.engines.values()],
         "weight_dtypes": _WEIGHT_DTYPES,
+        "activation_dtypes": _ACTIVATION_DTYPES,
         "kv_dtypes": _KV_DTYPES,
     }
 

@@ -153,7 +153,7 @@ def _share_row(prediction: Prediction) -> list[Row]:
     steps = prediction.request.output_tokens - 1
     if steps < 1:
         return []
-    decode_s, share = steps * prediction.itl_s, prediction.prefill_share
+    decode_s, share = steps * prediction.itl_s, prediction.ttft_s / prediction.total_s
     decode = f"{count(steps)} × {seconds(prediction.itl_s)} = {seconds(decode_s)}, {percent(1 - share)}"
     return [
         Row("Of the whole request", f"{seconds(prediction.ttft_s)}, {percent(share)}", decode, f"{seconds(prediction.total_s)} together")

@@ -9,7 +9,8 @@ from app.domain.text import clean_text
 
 # The deepest nesting that is read; a path is not longer.
 DEEPEST = 64
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],:]', re.DOTALL)
+# A string, a finished list of figures, a mark, or commas with nothing but figures between them: long lists are passed in one step.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|\[[^\[\]{}"]*\]|[{}\[\]:]|,(?:[^\[\]{}":,]*,)*', re.DOTALL)
 
 
 @dataclass
@@ -53,15 +54,15 @@ def _scan(text: str, end: int) -> Iterator[tuple[int, list[_Level]]]:
         if mark in "{[":
             levels.append(_Level(is_object=mark == "{"))
         elif mark.startswith('"'):
-            last_string = clean_text(mark.strip('"'), 60)
+            last_string = mark
         elif not levels:
             continue
         elif mark in "}]":
             levels.pop()
         elif mark == ":":
-            levels[-1].key = last_string
-        else:
-            levels[-1].index += 1
+            levels[-1].key = clean_text(last_string.strip('"'), 60)
+        elif mark.startswith(","):
+            levels[-1].index += mark.count(",")
             levels[-1].key = None
         yield match.start(), levels
 

@@ -1,7 +1,7 @@
 """Result files of other tools: the registry of importers, and the one call that reads a file.
 
 To add a format: one file beside these with an `IMPORTER`, one line in IMPORTERS, a folder of small files in tests/data. The first
-importer that matches reads the file; SGLang stands before vLLM, since its files have vLLM's keys too.
+importer that matches reads the file; the generic one is asked last; SGLang stands before vLLM, since its files have vLLM's keys too.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from app.domain.text import clean_text
 from app.formats import (
     aiperf,
     genai_perf,
+    generic,
     guidellm,
     inference_perf,
     inferencemax,
@@ -60,6 +61,7 @@ IMPORTERS: tuple[Importer, ...] = (
     optimum_benchmark.IMPORTER,
     trtllm_bench.IMPORTER,
     trtllm_gptmanager_csv.IMPORTER,
+    generic.IMPORTER,
 )
 _KEYS_NAMED = 8
 

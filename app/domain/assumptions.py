@@ -99,7 +99,9 @@ def _operators(request: Request, formats: Formats) -> list[str]:
     product = arithmetic(formats.weight, formats.activation)
     if formats.weight.quantises_activations and product.quantises_activations:
         said.append(f"Activations are quantised to {product.wanted} before each product where the device computes in it.")
-    if formats.weight.bytes < 2:
+    if formats.weight.tables_at_16_bit:
+        said.append(f"The input table and the output matrix stay at 16 bit, as checkpoints in {formats.weight.key} keep them.")
+    elif formats.weight.bytes < 2:
         said.append(
             f"The output matrix is counted at {formats.weight.key} like every other weight; checkpoints that keep it at 16 bit read more."
         )

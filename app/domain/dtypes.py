@@ -20,6 +20,8 @@ class NumberFormat:
 
     `arithmetic` names the units it computes on by itself (a key of a device's peaks); None for a storage-only format.
     `quantises_activations`: activations are brought to this format before the product, which costs a launch.
+    `tables_at_16_bit`: checkpoints of this format keep the input table and the output matrix at 16 bit; engines that quantise as they
+    load (int8, int4) and the GGUF types, whose bits are a whole file's average, do not.
     """
 
     key: str
@@ -31,6 +33,7 @@ class NumberFormat:
     weights: bool = True
     activations: bool = False
     kv: bool = False
+    tables_at_16_bit: bool = False
 
 
 def _gguf(key: str, bits: float, title: str = "", kv: bool = False) -> NumberFormat:
@@ -44,15 +47,15 @@ _FORMATS = (
     NumberFormat("tf32", "32-bit float, TF32 arithmetic", 4, 4, "tf32", activations=True),
     NumberFormat("bf16", "bfloat16", 2, 2, "bf16", activations=True, kv=True),
     NumberFormat("fp16", "16-bit float", 2, 2, "fp16", activations=True, kv=True),
-    NumberFormat("fp8", "8-bit float (W8A8)", 1, 1, "fp8", quantises_activations=True, activations=True, kv=True),
-    NumberFormat("fp8_block", "8-bit float, a 32-bit scale per 128 x 128 block", 1 + 4 / 128**2, 1, "fp8", quantises_activations=True),
-    NumberFormat("int8_w8a8", "8-bit integer weights and activations", 1, 1, "int8", quantises_activations=True),
+    NumberFormat("fp8", "8-bit float (W8A8)", 1, 1, "fp8", quantises_activations=True, activations=True, kv=True, tables_at_16_bit=True),
+    NumberFormat("fp8_block", "8-bit float, a 32-bit scale per 128 x 128 block", 1 + 4 / 128**2, 1, "fp8", True, tables_at_16_bit=True),
+    NumberFormat("int8_w8a8", "8-bit integer weights and activations", 1, 1, "int8", True, tables_at_16_bit=True),
     NumberFormat("int8", "8-bit integer weights only (W8A16)", 1, 1, activations=True, kv=True),
     NumberFormat("int4", "4-bit integer weights, a scale per channel", 0.5, 0.5, kv=True),
-    NumberFormat("awq", "AWQ: 4-bit weights, a scale and zero point per 128", _GROUP_128_BYTES, 0.5),
-    NumberFormat("gptq", "GPTQ: 4-bit weights, a scale and zero point per 128", _GROUP_128_BYTES, 0.5),
-    NumberFormat("nvfp4", "4-bit float, an 8-bit scale per 16", 0.5625, 0.5, "fp4", quantises_activations=True, activations=True, kv=True),
-    NumberFormat("mxfp4", "4-bit float weights, an 8-bit scale per 32", 0.53125, 0.5),
+    NumberFormat("awq", "AWQ: 4-bit weights, a scale and zero point per 128", _GROUP_128_BYTES, 0.5, tables_at_16_bit=True),
+    NumberFormat("gptq", "GPTQ: 4-bit weights, a scale and zero point per 128", _GROUP_128_BYTES, 0.5, tables_at_16_bit=True),
+    NumberFormat("nvfp4", "4-bit float, an 8-bit scale per 16", 0.5625, 0.5, "fp4", True, activations=True, kv=True, tables_at_16_bit=True),
+    NumberFormat("mxfp4", "4-bit float weights, an 8-bit scale per 32", 0.53125, 0.5, tables_at_16_bit=True),
     _gguf("q4_0", 4.5, kv=True),
     _gguf("q4_1", 5.0, kv=True),
     _gguf("q5_0", 5.5, kv=True),

@@ -106,7 +106,8 @@ def _weight_bytes(model: ModelArchitecture, element: ElementBytes, load: Load) -
     everywhere = sum(group.count * _standing_parameters(group, hidden) for group in model.groups)
     copied = _sum(_copied_parameters(group, hidden, load.tp) for group in model.groups)
     others = (model.parameters - routed - spread - everywhere) / load.tp + spread / devices + everywhere + copied
-    return element.weight * others + element.expert * routed / devices
+    tables = (element.table - element.weight) * (1 if model.tied_embeddings else 2) * model.embedding_parameters / load.tp
+    return element.weight * others + element.expert * routed / devices + tables
 
 
 def _feed_forward_parameters(group: LayerGroup, hidden: int) -> int:

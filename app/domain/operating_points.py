@@ -7,11 +7,13 @@ Rates are per device, like the work of a PassCost.
 from dataclasses import dataclass
 from typing import Literal
 
+from app.domain.architecture import ModelArchitecture
 from app.domain.engine import EngineProfile
 from app.domain.hardware import HardwareProfile
 from app.domain.observed import Observed, observed, observed_step
+from app.domain.phases import Question
 from app.domain.prediction import Bound, PassCost, Prediction, Request
-from app.domain.rates import Formats, resolve, resolve_textbook
+from app.domain.request_rules import check
 from app.domain.run import Run
 from app.domain.text import duration
 
@@ -97,18 +99,27 @@ class Roofline:
         return tuple(point for point in self.points if point.kind in kinds)
 
 
-def ceilings_of(hardware: HardwareProfile, request: Request, engine: EngineProfile | None = None) -> Ceilings:
-    """The roof that `request` is priced under. Raises InvalidRequest where the device has no rate for its format."""
-    formats = Formats.of(request)
-    textbook = request.calibration == "textbook"
-    rates = resolve_textbook(hardware, formats) if textbook else resolve(hardware, formats, engine)
+def ceilings_of(
+    architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, engine: EngineProfile | None = None
+) -> Ceilings:
+    """The roof that `request` is priced under. Raises InvalidRequest where the request cannot be priced.
+
+    Where experts compute in a format of their own the faster of the two sets the roof: a pass is a mixture of both and stays under it.
+    """
+    rates = Question.of(architecture, hardware, request, check(request, architecture, hardware), engine).rates
+    units, achieved, read = [rates.gemm], [rates.achieved_flops_per_s], [rates.achieved_bytes_per_s]
+    if architecture.expert_layers and rates.experts is not None:
+        units.append(rates.experts)
+        achieved.append(rates.expert_efficiency * rates.experts.peak_flops_per_s)
+        read.append(rates.expert_weight_efficiency * rates.bandwidth_bytes_per_s)
+    fastest = max(units, key=lambda one: one.peak_flops_per_s)
     return Ceilings(
         name=hardware.name,
-        dtype=rates.gemm.format,
-        peak_flops_per_s=rates.gemm.peak_flops_per_s,
+        dtype=fastest.format,
+        peak_flops_per_s=fastest.peak_flops_per_s,
         bandwidth_bytes_per_s=float(rates.bandwidth_bytes_per_s),
-        achieved_flops_per_s=float(rates.achieved_flops_per_s),
-        achieved_bandwidth_bytes_per_s=float(rates.achieved_bytes_per_s),
+        achieved_flops_per_s=max(float(one) for one in achieved),
+        achieved_bandwidth_bytes_per_s=max(float(one) for one in read),
     )
 
 

@@ -70,7 +70,8 @@ class Formats:
     def element_bytes(self) -> ElementBytes:
         """Bytes per element with scales, as the operator model counts them."""
         messages = self.activation.bytes if self.comm is None else self.comm.bytes
-        return ElementBytes(self.weight.bytes, self.activation.bytes, self.kv.bytes, self.expert.bytes, messages)
+        tables = FORMATS["bf16"].bytes if self.weight.tables_at_16_bit else None
+        return ElementBytes(self.weight.bytes, self.activation.bytes, self.kv.bytes, self.expert.bytes, messages, tables=tables)
 
 
 def experts_alone(architecture: ModelArchitecture, weight: NumberFormat) -> bool:
@@ -81,6 +82,30 @@ def experts_alone(architecture: ModelArchitecture, weight: NumberFormat) -> bool
 
 
 @dataclass(frozen=True)
+class Product:
+    """One kind of matrix product resolved: its units, e_c as a fraction, e_b and t0."""
+
+    units: Units
+    efficiency: float
+    read_efficiency: float
+    launch_s: float
+
+    @classmethod
+    def of(
+        cls, hardware: HardwareProfile, weight: NumberFormat, activation: NumberFormat, engine: EngineProfile, experts: bool = False
+    ) -> "Product":
+        """The product of these formats on a device, as an engine does it; of experts on request."""
+        units, quantised = gemm_units(hardware, weight, activation)
+        factors = engine.expert_compute_efficiency if experts else engine.compute_efficiency
+        factor = of_format(factors, weight)
+        shares = engine.expert_bandwidth_efficiency if experts else engine.weight_bandwidth_efficiency
+        kind = product_class(weight, units.format, quantised)
+        read = _first(of_format(shares, weight), _device_read_efficiency(hardware, weight), default("weight_bandwidth_efficiency"))
+        efficiency = device_efficiency(hardware, units.format, kind, experts) * (1.0 if factor is None else factor)
+        return cls(units, min(1.0, efficiency), min(1.0, read), _launch_s(hardware, engine, units.format, quantised))
+
+
+@dataclass(frozen=True)
 class Rates:
     """Everything `roofline.price` needs beside the work. Efficiencies are fractions of the specified rate, at most 1.
 
@@ -88,7 +113,8 @@ class Rates:
     `gemm_efficiency` is e_c of linear layers, `expert_efficiency` of expert products (on `experts`, gemm's units where None);
     `weight_efficiency` e_b, `expert_weight_efficiency` e_bx, `kv_efficiency` e_kv. The meaning of each time and of the last five
     figures is that of the field of the same name of `EngineProfile`; `scalar_flops_per_s` is the rate of the plain ALUs, None: unknown.
-    `bus_bytes_per_s` and `network_bytes_per_s` are usable rates of one device's link inside a node and beyond it.
+    `bus_bytes_per_s` and `network_bytes_per_s` are usable rates of one device's link inside a node and beyond it. `wide` are products
+    that stay at 16 bit beside narrower weights (routers, tables of most quantised checkpoints); None: all are priced as `gemm`.
     """
 
     gemm: Units
@@ -123,6 +149,7 @@ class Rates:
     attention_limit: Quantity = 1.0
     fill_tokens: Quantity = 0.0
     micro_batch_tokens: Quantity = float("inf")
+    wide: Product | None = None
 
     @property
     def expert_units(self) -> Units:
@@ -191,34 +218,11 @@ def gemm_units(hardware: HardwareProfile, weight: NumberFormat, activation: Numb
     return replace(units, assumptions=(note, *units.assumptions)), False
 
 
-@dataclass(frozen=True)
-class _Product:
-    """One kind of matrix product resolved: its units, e_c as a fraction, e_b and t0."""
-
-    units: Units
-    efficiency: float
-    read_efficiency: float
-    launch_s: float
-
-    @classmethod
-    def of(
-        cls, hardware: HardwareProfile, weight: NumberFormat, activation: NumberFormat, engine: EngineProfile, experts: bool
-    ) -> "_Product":
-        units, quantised = gemm_units(hardware, weight, activation)
-        factors = engine.expert_compute_efficiency if experts else engine.compute_efficiency
-        factor = of_format(factors, weight)
-        shares = engine.expert_bandwidth_efficiency if experts else engine.weight_bandwidth_efficiency
-        kind = product_class(weight, units.format, quantised)
-        read = _first(of_format(shares, weight), _device_read_efficiency(hardware, weight), default("weight_bandwidth_efficiency"))
-        efficiency = device_efficiency(hardware, units.format, kind, experts) * (1.0 if factor is None else factor)
-        return cls(units, min(1.0, efficiency), min(1.0, read), _launch_s(hardware, engine, units.format, quantised))
-
-
 def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile | None) -> Rates:
     """The rates of the operator model (`default` mode)."""
     profile = engine if engine is not None else EngineProfile("", "")
-    linear = _Product.of(hardware, formats.weight, formats.activation, profile, experts=False)
-    experts = _Product.of(hardware, formats.expert, formats.activation, profile, experts=True)
+    linear = Product.of(hardware, formats.weight, formats.activation, profile)
+    experts = Product.of(hardware, formats.expert, formats.activation, profile, experts=True)
     product = arithmetic(formats.weight, formats.activation)
     attention = float_units(hardware, product.fallback if product.quantises_activations else product.wanted)
     alpha = default("all_reduce_alpha_graphs_s" if profile.cuda_graphs else "all_reduce_alpha_eager_s")
@@ -258,6 +262,7 @@ def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile |
         attention_limit=min(1.0, _first(profile.attention_limit, None, default("attention_efficiency.limit"))),
         fill_tokens=_first(profile.fill_tokens, None, 0.0),
         micro_batch_tokens=_first(profile.micro_batch_tokens, None, float("inf")),
+        wide=None if formats.weight.bytes >= 2 else Product.of(hardware, FORMATS["bf16"], formats.activation, profile),
     )
 
 

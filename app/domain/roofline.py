@@ -128,7 +128,7 @@ def price(
         time = time + missing
     compute = _total([term.compute_s for term in operator_terms])
     memory = _total([term.memory_s for term in operator_terms])
-    arithmetic = _total([one.flops / _peak(one.kind, rates) for one in work])
+    arithmetic = _total([one.flops / _peak(one, rates) for one in work])
     moved = _total([one.bytes for one in work])
     return PricedPass(
         terms=tuple(terms),
@@ -141,7 +141,7 @@ def price(
         overhead_s=_total([term.time_s for term in terms if term.part == "overhead"]),
         flops=_total([one.flops for one in work]),
         bytes=moved,
-        weight_read_s=_total([one.weight_bytes / (_read_share(one.kind, rates) * rates.bandwidth_bytes_per_s) for one in work]),
+        weight_read_s=_total([one.weight_bytes / (_read_share(one, rates) * rates.bandwidth_bytes_per_s) for one in work]),
         step_s=step,
     )
 
@@ -165,37 +165,54 @@ def _fill(numbers: PassNumbers, rates: Rates) -> Quantity:
 
 def _operator(work: OperatorWork, rates: Rates, attention_share: Quantity, fill: Quantity) -> PricedTerm:
     """t = max(FLOPs / (e_c·peak), bytes / (e_b·bandwidth)) of one operator; its launches are a term of their own."""
-    peak = _peak(work.kind, rates)
+    peak = _peak(work, rates)
     if work.kind in ("attention", "index"):
         compute = work.flops / (attention_share * peak)
     else:
-        compute = fill * (work.flops / ((rates.expert_efficiency if work.kind == "expert" else rates.gemm_efficiency) * peak))
-    memory = work.bytes / (_read_share(work.kind, rates) * rates.bandwidth_bytes_per_s)
+        compute = fill * (work.flops / (_efficiency(work, rates) * peak))
+    memory = work.bytes / (_read_share(work, rates) * rates.bandwidth_bytes_per_s)
     return PricedTerm(work.name, work.kind, _PARTS[work.kind][0], work.flops, work.bytes, compute, memory, np.maximum(compute, memory))
 
 
-def _peak(kind: Kind, rates: Rates) -> float:
+def _peak(work: OperatorWork, rates: Rates) -> float:
     """The specified rate of the units an operator runs on; an indexer's scores take the faster of the narrow and the wide ones."""
-    if kind == "attention":
+    if work.kind == "attention":
         return rates.attention.peak_flops_per_s
-    if kind == "index":
+    if work.kind == "index":
         return max(rates.gemm.peak_flops_per_s, rates.expert_units.peak_flops_per_s, rates.attention.peak_flops_per_s)
-    return (rates.expert_units if kind == "expert" else rates.gemm).peak_flops_per_s
+    if work.wide and rates.wide is not None:
+        return rates.wide.units.peak_flops_per_s
+    return (rates.expert_units if work.kind == "expert" else rates.gemm).peak_flops_per_s
 
 
-def _read_share(kind: Kind, rates: Rates) -> Quantity:
+def _efficiency(work: OperatorWork, rates: Rates) -> Quantity:
+    """e_c of a matrix product: of experts, of a product kept at 16 bit, of the rest."""
+    if work.wide and rates.wide is not None:
+        return rates.wide.efficiency
+    return rates.expert_efficiency if work.kind == "expert" else rates.gemm_efficiency
+
+
+def _read_share(work: OperatorWork, rates: Rates) -> Quantity:
     """The share of the bandwidth that an operator's reads keep: e_kv of caches and states, e_bx of experts, e_b of the rest."""
-    if kind in ("attention", "index"):
+    if work.kind in ("attention", "index"):
         return rates.kv_efficiency
-    return rates.expert_weight_efficiency if kind == "expert" else rates.weight_efficiency
+    if work.wide and rates.wide is not None:
+        return rates.wide.read_efficiency
+    return rates.expert_weight_efficiency if work.kind == "expert" else rates.weight_efficiency
+
+
+def _launch(work: OperatorWork, rates: Rates) -> Quantity:
+    """t0 of one matrix product of an operator."""
+    if work.wide and rates.wide is not None:
+        return rates.wide.launch_s
+    return rates.expert_launch_s if work.kind == "expert" else rates.launch_s
 
 
 def _fixed_terms(
     architecture: ModelArchitecture, work: tuple[OperatorWork, ...], numbers: PassNumbers, rates: Rates
 ) -> tuple[list[PricedTerm], Quantity]:
     """Times beside the work: GEMM launches, small kernels and attention launches, the scheduler's step, the unpacking of weights."""
-    launches = sum(one.launches for one in work if one.kind != "expert") * rates.launch_s
-    launches = launches + sum(one.launches for one in work if one.kind == "expert") * rates.expert_launch_s
+    launches = _total([one.launches * _launch(one, rates) for one in work if one.launches])
     step = rates.step_s + rates.per_sequence_s * numbers.sequences
     terms = [_overhead("gemm_launches", launches), _overhead("layer_kernels", architecture.depth * rates.per_layer_s)]
     if architecture.expert_layers and np.any(np.asarray(rates.per_expert_layer_s) > 0):

@@ -17,7 +17,7 @@ from app.domain.under_load import bounds
 
 __all__ = ["MODEL_VERSION", "Grid", "Refusal", "attention_flops_textbook", "predict", "predict_grid", "total_s"]
 
-MODEL_VERSION = "layers-2"
+MODEL_VERSION = "layers-3"
 
 
 def predict(

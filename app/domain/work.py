@@ -9,10 +9,10 @@ experts; w, a, k bytes per weight, activation and KV element; T_l and T_g tokens
                           the context, whichever is less; (d_c + d_r)·k·R bytes on every rank
     sparse attention      A and R clipped to the best positions, and an index of all of them
     recurrent state       FLOPs linear in T          the state read and written once a sequence, in fp32
-    router                a linear [H -> E], 16 bit, on every rank
+    router                a linear [H -> E], 16 bit in weights and arithmetic, on every rank
     experts               2·3·H·I·T_g·k/G            E·q·3·H·I·w/G with q = 1 - (1 - k/E)^T_g of the experts touched
     norms, rope, residual                            10·T·H·a, and their own vectors
-    logits                2·S·V·H/tp                 w·V·H/tp + a·S·(H + V/tp)
+    logits                2·S·V·H/tp                 w·V·H/tp + a·S·(H + V/tp), w = 2 where checkpoints keep tables at 16 bit
 
 Attention sees T_l, dense MLPs and experts T_g. Where ep ranks hold different experts the busiest decides: sqrt(2·ln(ep)·m) more than the
 mean m of tokens, and likewise of distinct experts. Tables are looked up, never read; a tied table is read once, at the logits.
@@ -50,9 +50,10 @@ ROUTER_BYTES = 2.0  # a router stays at 16 bit whatever the experts are
 
 @dataclass(frozen=True)
 class ElementBytes:
-    """Bytes per weight (scales counted), activation element, KV element, weight of an expert and element that crosses a link.
+    """Bytes per weight (scales counted), activation element, KV element, weight of an expert, element that crosses a link, and weight of
+    the input table and the output matrix.
 
-    The last two are the weight's and the activation's where None. Recurrent states are kept in fp32 whatever the rest is.
+    The last three are the weight's, the activation's and the weight's where None. Recurrent states are kept in fp32 whatever the rest is.
     """
 
     weight: float = 2.0
@@ -61,6 +62,7 @@ class ElementBytes:
     experts: float | None = None
     messages: float | None = None
     state: float = 4.0
+    tables: float | None = None
 
     @property
     def expert(self) -> float:
@@ -71,6 +73,11 @@ class ElementBytes:
     def message(self) -> float:
         """Bytes per element sent to another device."""
         return self.activation if self.messages is None else self.messages
+
+    @property
+    def table(self) -> float:
+        """Bytes per weight of the input table and the output matrix."""
+        return self.weight if self.tables is None else self.tables
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,10 @@ class Placement:
 
 @dataclass(frozen=True)
 class OperatorWork:
-    """One kind of operator, summed over its layers, on one device. `launches` counts its GEMMs, `weights` the weights it reads."""
+    """One kind of operator, summed over its layers, on one device. `launches` counts its GEMMs, `weights` the weights it reads.
+
+    `wide`: a product that stays at 16 bit whatever the format of the other weights is.
+    """
 
     name: str
     kind: Kind
@@ -103,6 +113,7 @@ class OperatorWork:
     kv_bytes: Quantity = 0.0
     launches: int = 0
     weights: Quantity = 0.0
+    wide: bool = False
 
     @property
     def bytes(self) -> Quantity:
@@ -123,9 +134,10 @@ def operators(
 class _Linear:
     """A linear operator being summed over layers: weights, widths of its rows in and out, and launches."""
 
-    def __init__(self, tokens: Quantity, width: float) -> None:
+    def __init__(self, tokens: Quantity, width: float, wide: bool) -> None:
         self.tokens = tokens
         self.width = width
+        self.wide = wide
         self.weights: Quantity = 0.0
         self.rows: Quantity = 0.0
         self.launches = 0
@@ -139,6 +151,7 @@ class _Linear:
             activation_bytes=element.activation * self.rows * self.tokens,
             launches=self.launches,
             weights=self.weights,
+            wide=self.wide,
         )
 
 
@@ -156,8 +169,9 @@ class _Work:
         self.others: dict[str, OperatorWork] = {}
 
     def linear(self, name: str, rows: Quantity, columns: Quantity, layers: int, tokens: Quantity, width: float | None = None) -> None:
-        """A product [rows -> columns] of so many rows of activations, in each of `layers` layers."""
-        one = self.linears.setdefault(name, _Linear(tokens, self.element.weight if width is None else width))
+        """A product [rows -> columns] of so many rows of activations, in each of `layers` layers; `width` bytes a weight: kept wide."""
+        kept = _Linear(tokens, self.element.weight if width is None else width, wide=width is not None)
+        one = self.linears.setdefault(name, kept)
         one.weights = one.weights + layers * rows * columns
         one.rows = one.rows + layers * (rows + columns)
         one.launches += layers
@@ -279,7 +293,7 @@ class _Work:
         element, tokens = self.element, self.local_tokens
         if model.side_projection:
             self.linear("side_inputs", self.hidden, float(model.side_projection), 1, tokens)
-        self.linear("logits", self.hidden, model.vocab / self.place.tp, 1, self.local.rows)
+        self.linear("logits", self.hidden, model.vocab / self.place.tp, 1, self.local.rows, element.tables)
         vectors = model.final_norm_parameters + sum(group.count * _vectors(group) for group in model.groups)
         moved = ELEMENTWISE_PASSES * model.depth * self.hidden * element.activation * tokens
         norms = OperatorWork("norms_rope_residual", "elementwise", 0.0, vectors * element.weight, moved, weights=float(vectors))

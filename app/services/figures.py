@@ -20,15 +20,17 @@ _DRAWN = ("ttft_s", "prefill_s", "tpot_s", "chunk_gap_s", "itl_s", "e2e_s")
 
 def prediction_roofline(found: Answer) -> dict[str, Any]:
     """The roofline of a prediction, for a page."""
-    return page_figure("roofline", roofline_of(found.prediction, ceilings_of(found.hardware, found.prediction.request, found.engine)))
+    ceilings = ceilings_of(found.model.architecture, found.hardware, found.prediction.request, found.engine)
+    return page_figure("roofline", roofline_of(found.prediction, ceilings))
 
 
 def roofline(view: RunView) -> Roofline | None:
     """Ceilings and points of a run, predicted and measured; None when there is no prediction to place them by."""
-    prediction, hardware = view.assessment.prediction, view.hardware
-    if prediction is None or hardware is None:
+    prediction, model, hardware = view.assessment.prediction, view.model, view.hardware
+    if prediction is None or model is None or hardware is None:
         return None
-    return roofline_of(prediction, ceilings_of(hardware, prediction.request, view.engine), view.stored.run)
+    ceilings = ceilings_of(model.architecture, hardware, prediction.request, view.engine)
+    return roofline_of(prediction, ceilings, view.stored.run)
 
 
 def decomposition(view: RunView) -> Decomposition | None:

@@ -253,6 +253,32 @@ def test_weights_unpacked_on_the_plain_units_take_their_time() -> None:
     assert "weight_unpacking" not in {term.name for term in predict(MIXED, SERVER, Request(), engine=engine).decode.terms}
 
 
+def test_a_router_and_kept_tables_are_products_at_16_bit() -> None:
+    """Server: bf16 9.89e14 at e_c 0.8 and e_b 0.86, fp8 1.979e15 at 0.44 and 0.77, 3.35e12 bytes/s."""
+    found = predict(MIXED, SERVER, Request(prompt_tokens=2000, weight_dtype="fp8"))
+    prompt, step = ({term.name: term for term in cost.terms} for cost in (found.prefill, found.decode))
+    router = 2 * 2 * 8 * 4 * 2000  # two layers, hidden 8 to four experts
+    moved = 2 * (2 * 8 * 4 + 2 * (8 + 4) * 2000)
+    assert prompt["router"].time_s == pytest.approx(max(router / (0.8 * 9.89e14), moved / (0.86 * 3.35e12)))
+    # one read of the output matrix at two bytes, one row in and one row of logits out
+    assert step["logits"].bytes == 2 * 8 * MIXED.vocab + 2 * (8 + MIXED.vocab)
+    assert step["logits"].time_s == pytest.approx(step["logits"].bytes / (0.86 * 3.35e12))
+    assert step["qkv"].time_s == pytest.approx(step["qkv"].bytes / (0.77 * 3.35e12))
+    # formats that quantise every matrix read the output matrix in their own bytes
+    same = {term.name: term for term in predict(MIXED, SERVER, Request(weight_dtype="int8")).decode.terms}
+    assert same["logits"].bytes == 8 * MIXED.vocab + 2 * (8 + MIXED.vocab)
+
+
+def test_kept_tables_take_their_room_in_memory() -> None:
+    """fp8: one byte a weight and one more for both tables, 2 · 8 · vocab; tied tables are one."""
+    tables = 2 * 8 * MIXED.vocab
+    kept, half = (predict(MIXED, SERVER, Request(weight_dtype=name)).memory.weight_bytes for name in ("fp8", "int8"))
+    assert kept == half + tables
+    tied = dataclasses.replace(MIXED, tied_embeddings=True)
+    one, plain = (predict(tied, SERVER, Request(weight_dtype=name)).memory.weight_bytes for name in ("fp8", "int8"))
+    assert one == plain + tables / 2
+
+
 def test_a_prompt_in_pieces_loses_tokens_in_each() -> None:
     slow = EngineProfile("e", "E", fill_tokens=100, micro_batch_tokens=400)
     plain, cut = (predict(MIXED, SERVER, Request(prompt_tokens=2000), engine=engine).prefill for engine in (EngineProfile("e", "E"), slow))

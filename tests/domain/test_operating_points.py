@@ -17,6 +17,8 @@ from app.domain.operating_points import (
 )
 from app.domain.prediction import Request
 from app.domain.run import Distribution, Rate, Run, Workload
+from app.domain.serving import predict
+from tests.domain.subjects import LLAMA_8B, MIXTURE, SERVER
 from tests.made_up import H100, measured_run, operator_prediction, textbook_prediction
 
 CEILINGS = Ceilings("Made-up H100", "bf16", 9.89e14, 3.35e12, 4.2e14, 3.35e12)
@@ -31,16 +33,29 @@ def test_the_ridges_of_the_founding_case() -> None:
 
 
 def test_textbook_ceilings_are_the_profile_s_own_rates() -> None:
-    found = ceilings_of(H100, Request(calibration="textbook"))
+    found = ceilings_of(LLAMA_8B, H100, Request(calibration="textbook"))
     assert (found.peak_flops_per_s, found.achieved_flops_per_s, found.bandwidth_bytes_per_s) == (9.89e14, 4.2e14, 3.35e12)
     assert (found.name, found.dtype) == ("Made-up H100", "bf16")
 
 
 def test_default_ceilings_stay_under_the_specification() -> None:
     device = HardwareProfile("x", "x", "x", 1e12, {"bf16": 1e14})
-    found = ceilings_of(device, Request())
+    found = ceilings_of(LLAMA_8B, device, Request())
     assert found.achieved_flops_per_s < found.peak_flops_per_s
     assert found.achieved_bandwidth_bytes_per_s < found.bandwidth_bytes_per_s
+
+
+@pytest.mark.parametrize("tokens", [2_000, 100_000])
+def test_no_pass_stands_above_a_roof_where_the_experts_alone_are_narrow(tokens: int) -> None:
+    """fp8 units do the experts' products, 16-bit ones the rest: the roof is that of the faster units."""
+    request = Request(prompt_tokens=tokens, weight_dtype="bf16", moe_dtype="fp8")
+    ceilings = ceilings_of(MIXTURE, SERVER, request)
+    assert ceilings.dtype == "fp8"
+    assert ceilings.peak_flops_per_s == SERVER.peak_flops_per_s["fp8"]
+    assert ceilings_of(MIXTURE, SERVER, Request(prompt_tokens=tokens)).dtype == "bf16"
+    assert ceilings_of(LLAMA_8B, SERVER, request).dtype == "bf16"  # no experts: their format plays no part
+    for point in roofline_of(predict(MIXTURE, SERVER, request), ceilings).of_kind("predicted"):
+        assert point.flops_per_s <= ceilings.roof(point.intensity_flops_per_byte) * (1 + 1e-9)
 
 
 def test_both_passes_of_the_founding_case_stand_on_their_roofs() -> None:

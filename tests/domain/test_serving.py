@@ -160,7 +160,8 @@ def test_a_class_an_engine_profile_lacks_is_no_silent_loan() -> None:
     ("changes", "sentence"),
     [
         ({"weight_dtype": "fp8"}, "Activations are quantised to fp8"),
-        ({"weight_dtype": "awq"}, "output matrix is counted at awq"),
+        ({"weight_dtype": "awq"}, "output matrix stay at 16 bit, as checkpoints in awq keep them"),
+        ({"weight_dtype": "int8"}, "output matrix is counted at int8"),
         ({"cached_prefix_tokens": 10}, "10 cached tokens are in memory"),
         ({"prompt_tokens": 200_000}, "longer than the 131072 positions"),
         ({"output_tokens": 1}, "comes out of prefill alone"),

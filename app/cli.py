@@ -24,6 +24,7 @@ from app.domain.errors import ImportRefused, InvalidRequest, PhaselineError, Too
 from app.domain.simulation import Target
 from app.domain.text import clean_text
 from app.formats import joined, read_runs
+from app.services import calibrating
 from app.services import runs as stored_runs
 from app.services.comparing import compare_runs
 from app.services.comparison_json import comparison_json
@@ -33,7 +34,7 @@ from app.services.local_profiles import local_book
 from app.services.plain_text import comparison_lines, prediction_lines, reading_lines, run_line, under_load_lines
 from app.services.predicting import answer, question_of
 from app.services.prediction_json import prediction_json
-from app.services.profiles import catalog_book
+from app.services.profiles import catalog_book, read_book
 from app.services.reading import read_files
 from app.services.refusals import refusal_json
 from app.services.rereading import reread_files
@@ -149,7 +150,7 @@ def predict(
     moe_dtype: Annotated[str | None, typer.Option(help="Number format of the experts; else what checkpoints use.")] = None,
     comm_dtype: Annotated[str | None, typer.Option(help="Number format of what crosses a link; else the activations'.")] = None,
     engine: Annotated[str | None, typer.Option(help="Engine profile.")] = None,
-    calibration: Annotated[str, typer.Option(help="textbook or default.")] = "default",
+    calibration: Annotated[str, typer.Option(help="textbook, default, or the number of a calibration stored here.")] = "default",
     requests_per_client: Annotated[int, typer.Option(help="Requests that each client sends, the burst at the start among them.")] = 10,
     shortest_length: Annotated[float, typer.Option(help="Lengths are drawn between this share and 1 of the given ones; 1: equal.")] = 1.0,
     draft_tokens: Annotated[int, typer.Option(help="Speculation: tokens drafted in each step.")] = 0,
@@ -163,7 +164,8 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """What both halves of a request cost, without a server."""
-    book, names = local_book(catalog_book(load()), model, hardware)
+    base = read_book(_context()) if calibration.isdigit() else catalog_book(load())
+    book, names = local_book(base, model, hardware)
     values = {_REQUEST_KEYS.get(name, name): value for name, value in context.params.items()}
     found, target = answer(book, question_of({**values, **names})), Target(ttft_target, tpot_target)
     served = None
@@ -173,6 +175,21 @@ def predict(
         _print_json(prediction_json(found.prediction, served))
         return
     print("\n".join([*(under_load_lines(served) if served else ()), *prediction_lines(found.prediction)]))
+
+
+@app.command()
+def calibrate(
+    hardware: Annotated[str, typer.Option(help="Slug of the device.")],
+    engine: Annotated[str | None, typer.Option(help="Engine profile; left out: runs whose engine has none.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Weight format, where the runs have several.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit five scalars to the stored runs of a device and an engine."""
+    found = calibrating.calibrate(_context(), hardware, engine, dtype, datetime.now(UTC))
+    if as_json:
+        _print_json(calibrating.calibration_json(found))
+        return
+    print("\n".join(calibrating.calibration_lines(found)))
 
 
 @app.command()

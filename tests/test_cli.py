@@ -119,7 +119,7 @@ def test_every_option_of_a_prediction_counts(run: Run) -> None:
         (["--prompt", "0"], ["prompt_tokens"]),
         (["--prompt", "9" * 400], ["prompt_tokens"]),
         (["--weight-dtype", "fp99"], ["weight_dtype", "bf16"]),
-        (["--calibration", "guess"], ["textbook or default"]),
+        (["--calibration", "guess"], ["textbook, default, or the number of a calibration"]),
         (["--model", "missing/config.json"], ["missing/config.json cannot be read"]),
         (["--hardware", "missing.json"], ["missing.json cannot be read"]),
     ],

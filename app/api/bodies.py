@@ -177,6 +177,18 @@ class ModelBody(Body):
     aliases: Annotated[list[Words], Field(max_length=100)] | None = None
 
 
+class CalibrationBody(Body):
+    """What to calibrate: a device with an engine, at a weight format that its runs must agree on where it is not given."""
+
+    model_config = ConfigDict(
+        extra="forbid", allow_inf_nan=False, json_schema_extra={"examples": [{"hardware": "h100-sxm5-80gb", "engine": "vllm"}]}
+    )
+
+    hardware: Name
+    engine: Name | None = None
+    weight_dtype: Words | None = None
+
+
 class RunQuery(Body):
     """Which runs a list shows, in which order and form."""
 

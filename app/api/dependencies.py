@@ -15,5 +15,6 @@ def get_context(request: Request) -> Context:
 
 ContextDep = Annotated[Context, Depends(get_context)]
 Id = Annotated[int, Path(ge=1, le=2**63 - 1, description="Number of a stored run")]
+Number = Annotated[int, Path(ge=1, le=2**63 - 1, description="Number of a calibration")]
 Slug = Annotated[str, Path(min_length=1, max_length=100, description="Slug of a profile")]
 Limit = Annotated[int, Query(ge=1, le=500, description="Items on one page")]

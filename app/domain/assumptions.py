@@ -69,6 +69,9 @@ def _engine(engine: EngineProfile | None, weight: NumberFormat) -> list[str]:
     if engine is None:
         return [f"No engine profile: launch, scheduler and front-end times are defaults, and {band}."]
     said = [f"Efficiencies and fixed times are those of the engine profile {engine.name}; the ranges are its 90 % band."]
+    if engine.calibration is not None:
+        told = "the ranges are twice its cross-validated error, at least 7 %"
+        return [f"Calibration {engine.calibration} scales the rates of {engine.name}; {told}."]
     if engine.itl_range is None or engine.ttft_range is None:
         said = [f"The profile of {engine.name} has no error band of its own: where it is missing, {band}."]
     if engine.weight_efficiency(weight) is None:

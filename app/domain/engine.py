@@ -10,6 +10,7 @@ from typing import Literal
 
 from app.domain.dtypes import NumberFormat
 from app.domain.hardware import Provenance
+from app.domain.scalars import Scalars
 from app.domain.schedule import Schedule
 
 BitClass = Literal["16bit", "8bit", "4bit", "any"]
@@ -37,7 +38,8 @@ class EngineProfile:
     `prefill_floor_per_layer_s` (o_pf): a pass with prompt tokens takes at least this per layer; such a pass runs in pieces of
     `micro_batch_tokens` tokens, and `fill_tokens` (n0) are lost in each until the units are filled: e·u/(u + n0) for a piece of u tokens.
     `interference` (mix) scales the prefill interference of continuous batching. Ranges are factors (low, high) on the predicted ITL
-    and TTFT, the 90 % band of its class. `schedule` says what a pass may carry and what admission sets aside.
+    and TTFT, the 90 % band of its class. `schedule` says what a pass may carry and what admission sets aside; `scalars`
+    are the factors of the calibration whose number is `calibration`, 1 in a shipped profile.
     """
 
     slug: str
@@ -70,6 +72,8 @@ class EngineProfile:
     itl_range: tuple[float, float] | None = None
     ttft_range: tuple[float, float] | None = None
     schedule: Schedule = field(default_factory=Schedule)
+    scalars: Scalars = field(default_factory=Scalars)
+    calibration: str | None = None
     aliases: tuple[str, ...] = ()
     notes: str = ""
     provenance: Mapping[str, Provenance] = field(default_factory=dict)

@@ -16,13 +16,14 @@ import numpy as np
 from app.domain.architecture import ModelArchitecture
 from app.domain.constants import default
 from app.domain.engine import EngineProfile
+from app.domain.errors import InvalidRequest
 from app.domain.hardware import HardwareProfile
 from app.domain.layers import Reach
 from app.domain.memory import Footprint, footprint
 from app.domain.pass_numbers import seen_so_far
 from app.domain.prediction import Request
 from app.domain.rates import Formats, Rates, resolve, resolve_textbook
-from app.domain.request_rules import Load
+from app.domain.request_rules import MODES, Load
 from app.domain.roofline import Placement, PricedPass, attention_efficiency, price, price_dense
 from app.domain.schedule import Schedule
 from app.domain.under_load import Turn, chunk_prompts, in_waves, queue_s, waves_s
@@ -46,6 +47,8 @@ class Question:
         cls, architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, load: Load, engine: EngineProfile | None
     ) -> "Question":
         """Formats and rates of a request resolved. Raises InvalidRequest for a format or device that cannot be priced."""
+        if request.calibration not in MODES and (engine is None or engine.calibration != request.calibration):
+            raise InvalidRequest("calibration", f"calibration {request.calibration} is not at hand here; /hardware lists what was fitted.")
         formats = Formats.of(request, architecture)
         textbook = request.calibration == "textbook"
         rates = resolve_textbook(hardware, formats) if textbook else resolve(hardware, formats, engine)

@@ -227,7 +227,7 @@ def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile |
     attention = float_units(hardware, product.fallback if product.quantises_activations else product.wanted)
     alpha = default("all_reduce_alpha_graphs_s" if profile.cuda_graphs else "all_reduce_alpha_eager_s")
     link = hardware.link_bytes_per_s
-    return Rates(
+    found = Rates(
         gemm=linear.units,
         attention=attention,
         bandwidth_bytes_per_s=hardware.bandwidth_bytes_per_s,
@@ -264,6 +264,8 @@ def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile |
         micro_batch_tokens=_first(profile.micro_batch_tokens, None, float("inf")),
         wide=None if formats.weight.bytes >= 2 else Product.of(hardware, FORMATS["bf16"], formats.activation, profile),
     )
+    scaled: Rates = found if profile.scalars.plain else profile.scalars.applied(found)
+    return scaled
 
 
 def resolve_textbook(hardware: HardwareProfile, formats: Formats) -> Rates:

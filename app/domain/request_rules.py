@@ -221,9 +221,10 @@ def check(request: Request, architecture: ModelArchitecture, hardware: HardwareP
 
 
 def check_mode(request: Request) -> None:
-    """Raises InvalidRequest for a calibration that is not one of MODES."""
-    if request.calibration not in MODES:
-        raise InvalidRequest("calibration", f"calibration is {str(request.calibration)[:40]!r}; give textbook or default.")
+    """Raises InvalidRequest for a calibration that is neither one of MODES nor the number of a stored one."""
+    words = str(request.calibration)
+    if request.calibration not in MODES and not (words.isascii() and words.isdigit()):
+        raise InvalidRequest("calibration", f"calibration is {words[:40]!r}; give textbook, default, or the number of a calibration.")
 
 
 def check_device(hardware: HardwareProfile) -> None:

@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from app.domain.errors import InvalidRequest, PhaselineError
 from app.domain.hardware import HardwareProfile
+from app.pages.calibrations import device_values
 from app.pages.rendering import page_context, render
 from app.services import profiles
 from app.services.profile_json import RATE_FORMATS
@@ -75,9 +76,7 @@ async def post_new_hardware(request: Request) -> Response:
 @router.get("/{slug}")
 def hardware_page(request: Request, slug: str) -> Response:
     """One device with each figure's label and source."""
-    book = profiles.read_book(page_context(request))
-    profile = profiles.find_hardware(book, slug)
-    return render(request, "pages/hardware.html", {"device": profile, "origin": book.hardware_origin(slug), "formats": RATE_FORMATS})
+    return render(request, "pages/hardware.html", device_values(request, slug))
 
 
 @router.get("/{slug}/edit")

@@ -18,6 +18,7 @@ from app.services.predicting import PRESETS, answer
 from app.services.profiles import ProfileBook, read_book
 from app.services.runs import page as run_page
 from app.services.what_if import what_if
+from app.store.calibrations import StoredCalibration
 from app.store.records import RunFilters
 
 router = APIRouter()
@@ -25,6 +26,7 @@ router = APIRouter()
 _WEIGHT_DTYPES = tuple(key for key, item in FORMATS.items() if item.weights)
 _ACTIVATION_DTYPES = tuple(key for key, item in FORMATS.items() if item.activations)
 _KV_DTYPES = tuple(key for key, item in FORMATS.items() if item.kv)
+_MODES = (("textbook", "textbook: weights only"), ("default", "default: every operator"))
 _LAST_RUNS = 5
 
 
@@ -88,10 +90,15 @@ def _choices(book: ProfileBook) -> dict[str, Any]:
         "models": [(entry.slug, entry.name) for _, entry in book.all_models()],
         "devices": [(item.slug, item.name) for _, item in book.all_hardware()],
         "engines": [(item.slug, item.name) for item in book.catalog.engines.values()],
+        "modes": [*_MODES, *((str(item.id), _calibration_words(item)) for item in book.calibrations.values())],
         "weight_dtypes": _WEIGHT_DTYPES,
         "activation_dtypes": _ACTIVATION_DTYPES,
         "kv_dtypes": _KV_DTYPES,
     }
+
+
+def _calibration_words(item: StoredCalibration) -> str:
+    return f"calibration {item.id}: {item.hardware_slug}, {item.engine_slug or 'no engine'}, {item.weight_dtype}"
 
 
 def _shown(request: Request, template: str, values: dict[str, Any], form: PredictForm, status: int) -> Response:

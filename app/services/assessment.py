@@ -17,7 +17,7 @@ from app.domain.serving import predict
 _QUANTISED_MARKS = ("fp8", "fp4", "int8", "int4", "awq", "gptq", "gguf", "w4a16", "w8a8", "nvfp4", "mxfp4", "bnb", "4bit", "8bit")
 
 # Tools whose decode test starts at the stated depth and not after the prompt of the other test.
-_PHASES_APART = frozenset({"llama_bench"})
+PHASES_APART = frozenset({"llama_bench"})
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def assess(
     if reasons or architecture is None or hardware is None:
         return Assessment(reasons=tuple(reasons))
     try:
-        dtype, notes = _weight_dtype(run, architecture)
+        dtype, notes = weight_dtype_of(run, architecture)
         prediction = _predict(run, architecture, hardware, engine, dtype)
     except PhaselineError as error:
         return Assessment(reasons=(f"No prediction: {error}",))
@@ -71,7 +71,7 @@ def _missing(run: Run, architecture: ModelArchitecture | None, hardware: Hardwar
     return reasons
 
 
-def _weight_dtype(run: Run, architecture: ModelArchitecture) -> tuple[str, list[str]]:
+def weight_dtype_of(run: Run, architecture: ModelArchitecture) -> tuple[str, list[str]]:
     """The run's weight format; the model's own when the file says nothing and its name carries no sign of another."""
     if run.weight_dtype:
         return number_format(run.weight_dtype).key, []
@@ -92,12 +92,12 @@ def _running(run: Run) -> int:
     return min(in_flight, clients) if clients else in_flight
 
 
-def _predict(run: Run, architecture: ModelArchitecture, hardware: HardwareProfile, engine: EngineProfile | None, dtype: str) -> Prediction:
-    """The prediction at the run's own operating point: one request alone, a static batch in one pass, or clients of a server."""
+def request_of(run: Run, architecture: ModelArchitecture, engine: EngineProfile | None, dtype: str) -> Request:
+    """The request that a run measured: one alone, a static batch in one pass, or clients of a server."""
     workload, running = run.workload, _running(run)
     tp, ep, dp = _spread(run, architecture)
     together = run.load_mode == "static_batch"
-    request = Request(
+    return Request(
         prompt_tokens=max(1, round(workload.prompt_tokens_mean or 1)),
         output_tokens=max(1, round(workload.output_tokens_mean or 1)),
         batch=running if together else 1,
@@ -111,8 +111,13 @@ def _predict(run: Run, architecture: ModelArchitecture, hardware: HardwareProfil
         engine=engine.slug if engine else None,
         calibration=_mode(architecture),
     )
-    if run.format in _PHASES_APART:
-        return _apart(architecture, hardware, request, engine, workload.context_depth_tokens)
+
+
+def _predict(run: Run, architecture: ModelArchitecture, hardware: HardwareProfile, engine: EngineProfile | None, dtype: str) -> Prediction:
+    """The prediction at the run's own operating point: one request alone, a static batch in one pass, or clients of a server."""
+    request = request_of(run, architecture, engine, dtype)
+    if run.format in PHASES_APART:
+        return _apart(architecture, hardware, request, engine, run.workload.context_depth_tokens)
     predicted = predict(architecture, hardware, request, engine=engine)
     if run.measured_at != "in_process":
         return predicted

@@ -13,8 +13,9 @@ __all__ = ["MAPS", "METRICS", "map_figure", "map_json", "map_of", "map_page_figu
 
 def map_of(book: ProfileBook, question: Question, over: str, show: str) -> HeatMap:
     """The map of a question. Raises UnknownName, UnsupportedModel or InvalidRequest with a sentence."""
-    engine = book.engine(question.request.engine) if question.request.engine else None
-    return heat_map(book.model(question.model).architecture, book.hardware(question.hardware), question.request, engine, over, show)
+    hardware = book.hardware(question.hardware)
+    engine = book.engine_of(question.request, hardware)
+    return heat_map(book.model(question.model).architecture, hardware, question.request, engine, over, show)
 
 
 def map_json(found: HeatMap) -> dict[str, Any]:

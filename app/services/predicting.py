@@ -69,6 +69,6 @@ def answer(book: ProfileBook, question: Question) -> Answer:
     """Price `question`. Raises UnknownName, UnsupportedModel or InvalidRequest with a sentence."""
     model = book.model(question.model)
     hardware = book.hardware(question.hardware)
-    engine = book.engine(question.request.engine) if question.request.engine else None
+    engine = book.engine_of(question.request, hardware)
     prediction = predict(model.architecture, hardware, question.request, engine=engine)
     return Answer(question, model, hardware, engine, prediction)

@@ -1,24 +1,31 @@
 """Devices, models and engines by name: the shipped ones and those that users made, and every change to the latter."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal
 
 from app.catalog import Catalog, ModelEntry, normalise_device_name, normalise_model_name
+from app.domain.calibration import calibrated
 from app.domain.configs import from_config
 from app.domain.engine import EngineProfile
 from app.domain.errors import InvalidRequest, NotFound, UnknownName
 from app.domain.hardware import HardwareProfile
+from app.domain.prediction import Request
+from app.domain.request_rules import MODES
+from app.domain.serving import MODEL_VERSION
 from app.domain.suggestion import Lexicon, lexicon
 from app.domain.text import clean_text
 from app.services.context import Context
 from app.services.profile_json import hardware_from, slug_of
+from app.store import calibrations
+from app.store.calibrations import StoredCalibration
 from app.store.profiles import ENGINES, HARDWARE, MODELS, NewProfile
 
 _NEAR = 3
+_LONG_NUMBER = 19
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,27 @@ class ProfileBook:
     catalog: Catalog
     own_hardware: Mapping[str, HardwareProfile]
     own_models: Mapping[str, ModelEntry]
+    calibrations: Mapping[int, StoredCalibration] = field(default_factory=dict)
+
+    def engine_of(self, request: Request, hardware: HardwareProfile) -> EngineProfile | None:
+        """The engine profile that a request is priced with: the one it names, scaled where it names a calibration.
+
+        Raises UnknownName for an engine, and InvalidRequest for a calibration that is not there, is void or is of something else.
+        """
+        engine = self.engine(request.engine) if request.engine else None
+        words = request.calibration
+        if words in MODES or not (words.isascii() and words.isdigit()):
+            return engine
+        found = self.calibrations.get(int(words)) if len(words) < _LONG_NUMBER else None
+        if found is None:
+            raise InvalidRequest("calibration", f"There is no calibration {words[:20]}: the page of a device lists what was fitted.")
+        if found.model_version != MODEL_VERSION:
+            raise InvalidRequest("calibration", f"Calibration {found.id} was fitted on model version {found.model_version}: fit it anew.")
+        of = (found.hardware_slug, found.engine_slug, found.weight_dtype)
+        if of != (hardware.slug, engine.slug if engine else None, request.weight_dtype):
+            of_what = f"{found.hardware_slug}, {found.engine_slug or 'no engine'}, {found.weight_dtype}"
+            raise InvalidRequest("calibration", f"Calibration {found.id} is of {of_what}: ask for these, or for the default.")
+        return calibrated(engine, found.fit, words)
 
     @cached_property
     def lexicon(self) -> Lexicon:
@@ -119,14 +147,15 @@ def _unknown(what: str, words: str, near: tuple[str, ...]) -> UnknownName:
 
 
 def read_book(context: Context) -> ProfileBook:
-    """The catalog with the users' profiles as they are now: two queries."""
+    """The catalog with the users' profiles and calibrations as they are now: three queries."""
     with context.database.read() as session:
         own_hardware = {item.slug: item.data for item in HARDWARE.of_users(session)}
         own_models = {
             item.slug: ModelEntry(item.slug, item.name, item.data, item.aliases, "user", "entered by hand")
             for item in MODELS.of_users(session)
         }
-    return ProfileBook(context.catalog, own_hardware, own_models)
+        fitted = {item.id: item for item in calibrations.every(session)}
+    return ProfileBook(context.catalog, own_hardware, own_models, fitted)
 
 
 def catalog_book(catalog: Catalog) -> ProfileBook:

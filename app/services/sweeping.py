@@ -89,7 +89,7 @@ def _fill(
     single = not numbers
     asked = {"batch": [question.request.batch]} if single else numbers
     model, hardware = book.model(question.model), book.hardware(question.hardware)
-    engine = book.engine(question.request.engine) if question.request.engine else None
+    engine = book.engine_of(question.request, hardware)
     grid = predict_grid(model.architecture, hardware, question.request, axes=asked, engine=engine)
     words = {key: axes[key][at] for key, at in zip(axes, index, strict=True) if isinstance(at, int)}
     for refusal in grid.refused:

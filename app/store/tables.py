@@ -65,6 +65,21 @@ class EngineProfileRow(ProfileTable, table=True):
     __tablename__ = "engine_profile"
 
 
+class CalibrationRow(Table, table=True):
+    """Scalars fitted to stored runs of one device, engine (NULL: none with a profile) and weight format; `data` is the domain's Fit."""
+
+    __tablename__ = "calibration"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=ROW_ID)
+    hardware_slug: str = Field(sa_type=Name, index=True)
+    engine_slug: str | None = Field(default=None, sa_type=Name)
+    weight_dtype: str = Field(sa_type=Name)
+    model_version: str = Field(sa_type=Name)
+    data: dict[str, Any] = Field(sa_type=FiniteJson)
+    created_at: datetime
+
+
 class UploadRow(Table, table=True):
     """One file as it came, named by its content within a project. Its bytes are in `upload_chunk`.
 

@@ -12,6 +12,8 @@ METHODS = {"get", "post", "put", "patch", "delete"}
 CONTRACT = {
     "/api/v1/hardware": {"get", "post"},
     "/api/v1/hardware/{slug}": {"get", "patch", "delete"},
+    "/api/v1/calibrations": {"get", "post"},
+    "/api/v1/calibrations/{number}": {"get", "delete"},
     "/api/v1/models": {"get", "post"},
     "/api/v1/models/{slug}": {"get", "patch", "delete"},
     "/api/v1/runs": {"get", "post"},

@@ -20,7 +20,19 @@ SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 HARDWARE = tuple(load().hardware.values())
 MODELS = tuple(load().models.values())
 ENGINES = tuple(load().engines.values())
-NOT_FIGURES = {"slug", "name", "vendor", "aliases", "notes", "provenance", "link_name", "version_notes", "cuda_graphs"}
+NOT_FIGURES = {
+    "slug",
+    "name",
+    "vendor",
+    "aliases",
+    "notes",
+    "provenance",
+    "link_name",
+    "version_notes",
+    "cuda_graphs",
+    "scalars",
+    "calibration",
+}
 
 
 def figures_of(profile: HardwareProfile | EngineProfile) -> dict[str, Any]:

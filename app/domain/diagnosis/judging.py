@@ -1,0 +1,136 @@
+"""Rules against observables: which causes are offered, in which order, what rules the others out, and which run would decide.
+
+A cause is offered when its pattern holds and no separating sign speaks against it. Offered causes are ranked by the signs that are there,
+then by the share of their signs that is, then by the order of the table. Where the evidence does not decide between two causes of one
+phase, the answer is the run that would.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.domain.diagnosis.observables import Observed, Seen
+from app.domain.diagnosis.rule import FLAG, Rule, Sign, told, words_of
+from app.domain.diagnosis.rules_first_token import FIRST_TOKEN_RULES
+from app.domain.diagnosis.rules_step import STEP_RULES
+from app.domain.diagnosis.rules_whole import WHOLE_RULES
+from app.domain.diagnosis.vocabulary import Phase
+
+RULES: tuple[Rule, ...] = (*FIRST_TOKEN_RULES, *STEP_RULES, *WHOLE_RULES)
+
+# Rules that say why two workloads are not one question; the others are not asked where the workloads differ.
+ACROSS_WORKLOADS = frozenset({"R23", "R24", "R30"})
+
+_ALONE = "the same question at one client, for both"
+_SERVER = "the server's own time to the first token"
+# What is not known -> how a person names it, and the parameters of the run that measures it (None: a setting to look up).
+MISSING: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {
+    "alone_over_loaded_ttft": (_ALONE, {"concurrency": [1]}),
+    "alone_over_loaded_itl": (_ALONE, {"concurrency": [1]}),
+    "ttft_growth_with_load": ("a second load, for both", {"concurrency": [1]}),
+    "extra_per_sequence_ratio": ("a second load, for both", {"concurrency": [1]}),
+    "server_ttft_share_of_change": (_SERVER, None),
+    "prefill_rate_change": ("the prompt pass measured apart from the queue", None),
+    "idle_added_s": ("the pauses between requests", None),
+    "sm_clock_change": ("the core clock of both", None),
+    "memory_clock_change": ("the memory clock of both", None),
+    "chunks_added": ("the chunk budget of both", None),
+    "bytes_per_parameter_change": ("the weight format of both", None),
+    "fast_share_change": ("where the weights of both lie", None),
+    "floor_ratio_over_measured": ("the bytes in each tier of memory", None),
+    "constrained_added": ("whether answers are constrained", None),
+    "step_at_graph_limit": ("the largest captured batch", None),
+    "all_reduce_share": ("the time of one all-reduce", None),
+    "decode_flops_share": ("model and device, for the share of arithmetic", None),
+    "preemptions": ("the server's count of preemptions", None),
+    "step_ratio": ("the step at several loads", {"concurrency": [1, 8, 16, 32, 64]}),
+    "itl_change": ("the step of both", None),
+    "ttft_change": ("the first token of both", None),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One offered (or ruled out) cause with what speaks for it: `evidence` are the signs that hold, `against` those that do not."""
+
+    rule: Rule
+    rank: int | None
+    signs: int
+    of: int
+    evidence: tuple[str, ...]
+    sums: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether every sign of the rule is known and there."""
+        return self.signs == self.of
+
+
+@dataclass(frozen=True)
+class Undetermined:
+    """Causes that the evidence does not tell apart, and the run that would; `run` holds the parameters of a measuring job."""
+
+    between: tuple[str, ...]
+    phase: Phase
+    ask: str
+    run: Mapping[str, Any] | None
+
+
+def judge(observed: Observed, rules: Sequence[Rule] = RULES) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """The offered causes, most likely first, and those whose pattern is there but which a separating sign rules out."""
+    seen = {**observed.figures, **{f"{FLAG}{flag}": 1.0 for flag in observed.flags}}
+    offered: list[Finding] = []
+    out: list[Finding] = []
+    for rule in rules:
+        if not all(sign.holds(seen) for sign in rule.pattern):
+            continue
+        states = [(sign, sign.holds(seen)) for sign in rule.separating]
+        against = [sign for sign, state in states if state is False]
+        (out if against else offered).append(_finding(rule, seen, states, against))
+    ranked = sorted(offered, key=lambda found: (-found.signs, -found.signs / found.of))
+    return tuple(_ranked(found, place) for place, found in enumerate(ranked, 1)), tuple(out)
+
+
+def _finding(rule: Rule, seen: Seen, states: Sequence[tuple[Sign, bool | None]], against: Sequence[Sign]) -> Finding:
+    held = [*rule.pattern, *(sign for sign, state in states if state)]
+    unknown = dict.fromkeys(
+        MISSING.get(sign.observable, (sign.observable.replace("_", " "), None))[0] for sign, state in states if state is None
+    )
+    sums = tuple(text for template in rule.sums if (text := told(template, seen)) is not None)
+    return Finding(
+        rule, None, len(held), len(rule.pattern) + len(rule.separating), words_of(held, seen), sums, tuple(unknown), words_of(against, seen)
+    )
+
+
+def _ranked(found: Finding, place: int) -> Finding:
+    return Finding(found.rule, place, found.signs, found.of, found.evidence, found.sums, found.missing, found.against)
+
+
+def undetermined(offered: Sequence[Finding], observed: Observed) -> tuple[Undetermined, ...]:
+    """Where the first-ranked cause of a part of the request is not decided and another is offered beside it: what would decide."""
+    found = []
+    for part in (("prefill", "queue", "client", "transport"), ("decode",), ("both",)):
+        rivals = [each for each in offered if each.rule.phase in part and each.rule.cause is not None]
+        if len(rivals) < 2 or rivals[0].decided:
+            continue
+        between = tuple(dict.fromkeys(str(each.rule.cause) for each in rivals))
+        observable = _separating(rivals, observed.figures)
+        if len(between) < 2 or observable is None:
+            continue
+        ask, run = MISSING[observable]
+        found.append(Undetermined(between, rivals[0].rule.phase, ask, run))
+    return tuple(found)
+
+
+def _separating(rivals: Sequence[Finding], figures: Seen) -> str | None:
+    """The unknown observable that most rivals ask for, one that a run measures before one that somebody has to look up."""
+    asked: dict[str, int] = {}
+    for rival in rivals:
+        for sign in rival.rule.separating:
+            if sign.observable in MISSING and sign.observable not in figures:
+                asked[sign.observable] = asked.get(sign.observable, 0) + 1
+    if not asked:
+        return None
+    return max(asked, key=lambda name: (MISSING[name][1] is not None, asked[name]))

@@ -1,0 +1,377 @@
+"""Everything that can be worked out from a subject, or from two, by name: the only thing that rules look at.
+
+Names carry their unit: `_s`, `_bytes`, `_per_s`; `_change` is other / base - 1, `_share` a part of a whole, `_added_s` other - base. What
+is not known has no entry. A pair is looked at where both have a run: at the highest load for the phases, and alone (one client) as the
+control that tells load from work.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf, isfinite
+
+from app.domain.comparison import LENGTH_TOLERANCE, attribute
+from app.domain.diagnosis import times
+from app.domain.diagnosis.curves import Level, along, axis_of, device_curve, load_curve, place, prompt_curve, step_in_batch
+from app.domain.diagnosis.floors import counted, floors, shares
+from app.domain.diagnosis.repeats import repeats, spread
+from app.domain.diagnosis.subject import Setup, Subject
+from app.domain.diagnosis.thresholds import NOISE
+from app.domain.observed import observed
+from app.domain.run import Run
+
+Seen = Mapping[str, float]
+SWITCHES = ("eager", "adapters", "constrained", "speculative", "disaggregated")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was derived: quantities by name, points of a curve, and the flags that the runs carry."""
+
+    figures: Seen
+    levels: tuple[Level, ...] = ()
+    flags: frozenset[str] = frozenset()
+
+
+def observe(subject: Subject, told: Seen | None = None) -> Observed:
+    """What one deployment's runs say. `told` are quantities that somebody states; they stand in place of derived ones."""
+    runs, setup = along(subject.runs), subject.setup
+    last = runs[-1]
+    if axis_of(runs) == "tp":
+        setup = replace(setup, devices=place(last, "tp"))
+    figures: dict[str, float] = {**setup.known, **floors(setup)}
+    curve, levels = prompt_curve(runs)
+    loaded, load_levels = load_curve(runs)
+    figures |= {**curve, **loaded, **device_curve(runs), **step_in_batch(runs)}
+    if axis_of(runs) is None:
+        figures |= repeats(runs)
+    step = times.step(last)
+    if step is not None:
+        figures |= {"step_s": step, **shares(setup, step), **_counters(setup, last, step), **_arithmetic(setup, last)}
+    figures |= {**_first_token_parts(last), **_prefill_shares(setup, last), **_links(setup, runs)}
+    if setup.graph_limit is not None and "step_from_batch" in figures:
+        within = figures["step_from_batch"] <= setup.graph_limit < figures["step_to_batch"]
+        figures["step_at_graph_limit"] = float(within)
+    figures |= told or {}
+    flags = frozenset(flag.flag for run in runs for flag in run.flags)
+    return Observed(finite(figures), levels or load_levels, flags)
+
+
+def finite(figures: Mapping[str, float]) -> dict[str, float]:
+    """The entries that are numbers: an infinite chunk budget is a setting, not a quantity to show."""
+    return {name: value for name, value in figures.items() if isfinite(value)}
+
+
+def _counters(setup: Setup, run: Run, step_s: float) -> Seen:
+    rate = times.rate_of(run, "bytes_per_s")
+    return {} if rate is None else counted(setup, rate, step_s)
+
+
+def _arithmetic(setup: Setup, run: Run) -> Seen:
+    """FLOPs of decode by 2 P a token, against the peak; and sequences in a step by Little's law."""
+    rate, step_s = times.rate_of(run, "output_tokens_per_s"), times.step(run)
+    found: dict[str, float] = {}
+    if rate is None:
+        return found
+    if step_s is not None:
+        found["running"] = rate * step_s
+    count = setup.active_parameters if setup.active_parameters is not None else setup.parameters
+    if count is not None:
+        found["decode_flops_per_s"] = 2 * count * rate
+        if setup.peak_flops_per_s is not None:
+            found["decode_flops_share"] = found["decode_flops_per_s"] / (setup.peak_flops_per_s * (setup.devices or 1.0))
+    return found
+
+
+def _first_token_parts(run: Run) -> Seen:
+    """The first token and which part of it was queue, as far as the run says."""
+    found: dict[str, float] = {}
+    first, queue = times.first_token(run), times.stat_of(run, "queue_s", "mean")
+    if first is not None:
+        found["first_token_s"] = first
+        if queue is not None:
+            found["queue_share"] = queue / first
+    prompt = run.workload.prompt_tokens_mean
+    if prompt and first is not None:
+        found["first_token_s_per_prompt_token"] = first / prompt
+    return found
+
+
+def _prefill_shares(setup: Setup, run: Run) -> Seen:
+    """The prompt pass against both denominators, where it was measured alone or nothing ran beside it."""
+    alone = run.workload.concurrency == 1 or run.load_mode == "single"
+    found = observed(run, "prefill_s") or (observed(run, "ttft_s") if alone else None)
+    if found is None or setup.prefill_flops is None or found.value_s <= 0:
+        return {}
+    rate = setup.prefill_flops / found.value_s
+    shares = {"prefill_flops_per_s": rate}
+    if setup.peak_flops_per_s is not None:
+        shares["prefill_share_of_specified"] = rate / setup.peak_flops_per_s
+    if setup.achieved_flops_per_s is not None:
+        shares["prefill_share_of_achieved"] = rate / setup.achieved_flops_per_s
+    return shares
+
+
+def _links(setup: Setup, runs: Sequence[Run]) -> Seen:
+    """All-reduces of a token, and what a step should take on more devices: the single one's divided, plus them."""
+    if setup.all_reduce_s is None or setup.layers is None or setup.all_reduces_per_layer is None:
+        return {}
+    links = setup.all_reduce_s * setup.layers * setup.all_reduces_per_layer
+    found = {"all_reduce_s_per_token": links}
+    if axis_of(runs) == "tp":
+        least, most = runs[0], runs[-1]
+        a, b = times.step(least), times.step(most)
+        if a is not None and b is not None:
+            ratio = place(most, "tp") / place(least, "tp")
+            found |= {"expected_step_most_s": a / ratio + links, "all_reduce_share": links / b}
+    return found
+
+
+def observe_pair(base: Subject, other: Subject, told: Seen | None = None) -> Observed:
+    """What two deployments say together; entries of each side alone end in `_base` and `_other`."""
+    pairs = matched(base.runs, other.runs)
+    a, b = pairs[-1]
+    sides = {"base": observe(base), "other": observe(other)}
+    figures: dict[str, float] = {f"{name}_{side}": value for side, seen in sides.items() for name, value in seen.figures.items()}
+    figures["noise"] = noise(base, other)
+    figures |= {**_phases(pairs), **_whole(a, b), **_setup_changes(base.setup, other.setup, a, b)}
+    figures |= {**_inside_first_token(a, b), **_clocks(a, b), **_against_load(pairs), **_bytes_ratio(figures)}
+    figures |= {**_waits(other.setup, a, b, figures), **_bursts(pairs)}
+    if "ttft_change" in figures and figures.get("itl_change", -1.0) > -1:
+        figures["ttft_over_itl_factor"] = (1 + figures["ttft_change"]) / (1 + figures["itl_change"])
+    if "output_change" in figures:
+        figures["output_length_moved"] = float(abs(figures["output_change"]) > LENGTH_TOLERANCE)
+    figures |= told or {}
+    if "bytes_change" in figures and figures.get("bytes_change") and "itl_change" in figures:
+        figures["measured_over_predicted"] = figures["itl_change"] / figures["bytes_change"]
+    flags = sides["base"].flags | sides["other"].flags
+    return Observed(finite(figures), _pair_levels(pairs), flags)
+
+
+def matched(base: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """Runs of both sides at the same load, by rising load; a single run on each side is a pair whatever its load."""
+    if len(base) == 1 and len(other) == 1:
+        return [(base[0], other[0])]
+    by_load = {run.workload.concurrency: run for run in other}
+    found = [(run, by_load[run.workload.concurrency]) for run in base if run.workload.concurrency in by_load]
+    return sorted(found, key=lambda pair: pair[0].workload.concurrency or 0) or [(base[-1], other[-1])]
+
+
+def noise(base: Subject, other: Subject) -> float:
+    """The change that does not count: 3 %, or twice the spread between three or more repeats where that is more."""
+    spreads = [spread(side.runs, [times.first_token(run) for run in side.runs]) for side in (base, other) if axis_of(side.runs) is None] + [
+        spread(side.runs, [times.step(run) for run in side.runs]) for side in (base, other) if axis_of(side.runs) is None
+    ]
+    return max(NOISE, *(2 * value for value in spreads if value is not None), NOISE)
+
+
+def _moved(name: str, pair: tuple[float, float] | None) -> dict[str, float]:
+    """Both values, the difference and the relative change of a time."""
+    if pair is None or pair[0] <= 0:
+        return {}
+    a, b = pair
+    return {f"{name}_base_s": a, f"{name}_other_s": b, f"{name}_added_s": b - a, f"{name}_change": b / a - 1}
+
+
+def _changed(name: str, a: float | None, b: float | None) -> dict[str, float]:
+    return {f"{name}_change": b / a - 1} if a and b is not None else {}
+
+
+def _phases(pairs: Sequence[tuple[Run, Run]]) -> Seen:
+    """Both phases at the highest load that has them; the rate of the prompt pass and the tail of the step where they are known."""
+    a, b = pairs[-1]
+    found = _moved("ttft", times.first_tokens(a, b))
+    step = next((known for pair in reversed(pairs) if (known := times.steps(*pair)) is not None), None)
+    found |= _moved("itl", step)
+    for stat in ("p99", "p95"):
+        tails = (times.stat_of(a, "itl_s", stat), times.stat_of(b, "itl_s", stat))
+        if tails[0] and tails[1] is not None:
+            found |= _moved("itl_tail", (tails[0], tails[1]))
+            break
+    rates = times.prefill_rates(a, b)
+    if rates is not None:
+        found |= {"prefill_rate_base_per_s": rates[0], "prefill_rate_other_per_s": rates[1], **_changed("prefill_rate", *rates)}
+        if "ttft_change" not in found:
+            # Without a prompt length there is no time, but the time of a prompt token moved by the inverse of the rate.
+            found["ttft_change"] = rates[0] / rates[1] - 1
+    return found
+
+
+def _whole(a: Run, b: Run) -> Seen:
+    """The whole request, split so that it adds up, and what the deployment completed."""
+    found: dict[str, float] = {}
+    parts = attribute(a, b)
+    if parts is not None:
+        found["total_added_s"], found["remainder_s"] = parts.total_s, parts.remainder_s
+        if parts.base_total_s > 0 and parts.other_total_s > 0:
+            found["total_change"] = parts.total_s / parts.base_total_s
+            found["remainder_share"] = abs(parts.remainder_s) / max(parts.base_total_s, parts.other_total_s)
+    step, outputs = times.steps(a, b), (a.workload.output_tokens_mean, b.workload.output_tokens_mean)
+    first = times.first_tokens(a, b)
+    if step is not None and outputs[0] is not None and outputs[1] is not None:
+        decode = (step[0] * max(outputs[0] - 1, 0.0), step[1] * max(outputs[1] - 1, 0.0))
+        found["decode_added_s"] = decode[1] - decode[0]
+        if first is not None and "total_added_s" not in found and first[0] + decode[0] > 0:
+            found["total_added_s"] = first[1] - first[0] + decode[1] - decode[0]
+            found["total_change"] = found["total_added_s"] / (first[0] + decode[0])
+    for name, key in (("output_rate", "output_tokens_per_s"), ("request_rate", "requests_per_s")):
+        found |= _changed(name, times.rate_of(a, key), times.rate_of(b, key))
+    found |= _changed("prompt", a.workload.prompt_tokens_mean, b.workload.prompt_tokens_mean)
+    found |= _changed("output", a.workload.output_tokens_mean, b.workload.output_tokens_mean)
+    found |= _changed("clients", a.workload.concurrency, b.workload.concurrency)
+    return found
+
+
+def _setup_changes(base: Setup, other: Setup, a: Run, b: Run) -> Seen:
+    """Settings that both sides say and that differ, as quantities: chunks of a prompt, switches turned on, widths, shares."""
+    found: dict[str, float] = {}
+    if base.chunk_budget_tokens and other.chunk_budget_tokens:
+        found["budget_change"] = -1.0 if base.chunk_budget_tokens == inf else other.chunk_budget_tokens / base.chunk_budget_tokens - 1
+        if base.chunk_budget_tokens == other.chunk_budget_tokens:
+            found["budget_change"] = 0.0
+        if a.workload.prompt_tokens_mean and b.workload.prompt_tokens_mean:
+            chunks = _chunks(a, base.chunk_budget_tokens), _chunks(b, other.chunk_budget_tokens)
+            found |= {"chunks_base": chunks[0], "chunks_other": chunks[1], "chunks_added": chunks[1] - chunks[0]}
+    for switch in SWITCHES:
+        before, after = getattr(base, switch), getattr(other, switch)
+        if before is not None and after is not None:
+            found[f"{switch}_added"] = after - before
+    for name in ("bytes_per_parameter", "kv_element_bytes", "fast_share", "running_cap", "graph_limit", "devices", "pool_tokens"):
+        found |= _changed(name, getattr(base, name), getattr(other, name))
+    if base.cached_share is not None and other.cached_share is not None:
+        found["cached_share_added"] = other.cached_share - base.cached_share
+    if base.preemptions is not None and other.preemptions is not None:
+        found["preemptions_added"] = other.preemptions - base.preemptions
+    return found
+
+
+def _chunks(run: Run, budget: float) -> float:
+    return 1.0 if budget == inf else float(ceil((run.workload.prompt_tokens_mean or 0.0) / budget))
+
+
+def _inside_first_token(a: Run, b: Run) -> Seen:
+    """Which part of the first token's change lies in the queue, at the server, or outside it."""
+    found: dict[str, float] = {}
+    first = times.first_tokens(a, b)
+    if first is None or first[0] == first[1]:
+        return found
+    added = first[1] - first[0]
+    for name, key in (
+        ("queue", "queue_s"),
+        ("server_ttft", "server_ttft_s"),
+        ("outside_server", "outside_server_s"),
+        ("prefill", "prefill_s"),
+    ):
+        pair = times.pair_of(a, b, key)
+        if pair is not None:
+            found |= _moved(name, pair)
+            found[f"{name}_share_of_change"] = (pair[1] - pair[0]) / added
+    idle = times.stat_of(a, "idle_before_s", "mean"), times.stat_of(b, "idle_before_s", "mean")
+    if idle[0] is not None and idle[1] is not None:
+        found["idle_added_s"] = idle[1] - idle[0]
+    return found
+
+
+def _clocks(a: Run, b: Run) -> Seen:
+    found: dict[str, float] = {}
+    for name, key in (("sm_clock", "sm_clock_hz"), ("memory_clock", "memory_clock_hz")):
+        found |= _changed(name, times.stat_of(a, key, "mean"), times.stat_of(b, key, "mean"))
+    return found
+
+
+def _against_load(pairs: Sequence[tuple[Run, Run]]) -> Seen:
+    """The same change for a lone request and under load, for both phases, and what a step gained for each running sequence."""
+    found: dict[str, float] = {}
+    alone, loaded = pairs[0], pairs[-1]
+    if len(pairs) < 2 and alone[0].workload.concurrency != 1:
+        return found
+    if alone[0].workload.concurrency == 1:
+        for name, of in (("ttft", times.first_tokens), ("itl", times.steps)):
+            low, high = of(*alone), of(*loaded)
+            if low is None:
+                continue
+            found[f"alone_{name}_change"] = low[1] / low[0] - 1
+            if high is not None and high[1] != high[0]:
+                found[f"alone_over_loaded_{name}"] = found[f"alone_{name}_change"] / (high[1] / high[0] - 1)
+    first, last = times.first_tokens(*alone), times.first_tokens(*loaded)
+    if len(pairs) > 1 and first is not None and last is not None and first[1] > 0:
+        found["ttft_growth_with_load"] = (last[1] / last[0]) / (first[1] / first[0])
+        if first[1] != first[0]:
+            found["added_ttft_ratio"] = (last[1] - last[0]) / (first[1] - first[0])
+    return {**found, **_extra_per_sequence(pairs)}
+
+
+def _extra_per_sequence(pairs: Sequence[tuple[Run, Run]]) -> Seen:
+    """What a step gained at the lowest and the highest load, in all and for each running sequence."""
+    found: dict[str, float] = {}
+    extras = []
+    for a, b in pairs:
+        step, running = times.steps(a, b), a.workload.concurrency
+        if step is not None and running:
+            extras.append((float(running), (step[1] - step[0]) / running, step[1] - step[0]))
+    if len(extras) > 1:
+        low_extra, high_extra = extras[0], extras[-1]
+        found |= {"extra_step_first_s": low_extra[2], "extra_step_last_s": high_extra[2], "extra_per_sequence_s": high_extra[1]}
+        if low_extra[1] > 0:
+            found["extra_per_sequence_ratio"] = high_extra[1] / low_extra[1]
+        if low_extra[2] > 0:
+            found["extra_per_step_ratio"] = high_extra[2] / low_extra[2]
+    return found
+
+
+def _bytes_ratio(figures: Seen) -> Seen:
+    """How the floor moved, and with it what the bytes alone would make of the step."""
+    found: dict[str, float] = {}
+    floor = (figures.get("floor_s_base"), figures.get("floor_s_other"))
+    read = (figures.get("step_bytes_base"), figures.get("step_bytes_other"))
+    if read[0] and read[1] is not None:
+        found["bytes_change"] = read[1] / read[0] - 1
+    if floor[0] and floor[1] is not None:
+        found |= {"floor_added_s": floor[1] - floor[0], "floor_change": floor[1] / floor[0] - 1}
+        measured = figures.get("step_s_base"), figures.get("step_s_other")
+        if measured[0] and measured[1]:
+            found["floor_ratio_over_measured"] = (floor[1] / floor[0]) / (measured[1] / measured[0])
+    return found
+
+
+def _waits(setup: Setup, a: Run, b: Run, figures: Seen) -> Seen:
+    """A long prompt in the same server: the time of its own pass beside what the others waited more."""
+    rate = times.rate_of(b, "prefill_tokens_per_s") or times.rate_of(a, "prefill_tokens_per_s")
+    if setup.long_prompt_tokens is None or rate is None:
+        return {}
+    found = {"long_prefill_s": setup.long_prompt_tokens / rate}
+    if b.workload.prompt_tokens_mean:
+        found["own_prefill_s"] = b.workload.prompt_tokens_mean / rate
+    if "ttft_added_s" in figures:
+        found["wait_over_long_prefill"] = figures["ttft_added_s"] / found["long_prefill_s"]
+    return found
+
+
+def _bursts(pairs: Sequence[tuple[Run, Run]]) -> Seen:
+    """Prompt tokens a second that a burst drains at (all its prompts by its last first token), beside a lone request's own rate."""
+    found: dict[str, float] = {}
+    for name, index in (("base", 0), ("other", 1)):
+        alone, loaded = pairs[0][index], pairs[-1][index]
+        size, prompt, last = loaded.workload.concurrency, loaded.workload.prompt_tokens_mean, times.stat_of(loaded, "ttft_s", "max")
+        if size and size > 1 and prompt and last:
+            found[f"burst_drain_{name}_per_s"] = size * prompt / last
+        first = times.first_token(alone)
+        if alone.workload.concurrency == 1 and alone.workload.prompt_tokens_mean and first:
+            found[f"alone_prefill_{name}_per_s"] = alone.workload.prompt_tokens_mean / first
+    found |= _changed("burst_drain", found.get("burst_drain_base_per_s"), found.get("burst_drain_other_per_s"))
+    if "burst_drain_other_per_s" in found and "alone_prefill_other_per_s" in found:
+        found["burst_drain_over_alone"] = found["burst_drain_other_per_s"] / found["alone_prefill_other_per_s"]
+    if "burst_drain_change" in found:
+        found["burst_drain_ratio"] = found["burst_drain_change"] + 1
+    return found
+
+
+def _pair_levels(pairs: Sequence[tuple[Run, Run]]) -> tuple[Level, ...]:
+    """Both phases at every load that both sides have."""
+    levels = []
+    for a, b in pairs:
+        figures = {**_moved("ttft", times.first_tokens(a, b)), **_moved("itl", times.steps(a, b))}
+        running = a.workload.concurrency
+        if running and "itl_added_s" in figures:
+            figures["extra_per_sequence_s"] = figures["itl_added_s"] / running
+        levels.append(Level("concurrency", float(running or 0), figures))
+    return tuple(levels) if len(levels) > 1 else ()

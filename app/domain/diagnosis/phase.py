@@ -1,0 +1,51 @@
+"""Which part of a request a diagnosis is about.
+
+Of a pair: the phases that changed by more than the noise. Where one got slower and the other faster it is the slower one that is asked
+about; the sentence names both. A decided cause then says where inside the first token the time lies: queue, client or transport.
+"""
+
+from collections.abc import Sequence
+
+from app.domain.diagnosis.judging import Finding
+from app.domain.diagnosis.observables import Observed
+from app.domain.diagnosis.subject import Subject
+from app.domain.diagnosis.thresholds import MOSTLY, NOISE
+from app.domain.diagnosis.vocabulary import Phase
+
+_INSIDE_FIRST_TOKEN = ("queue", "client", "transport")
+
+
+def pair_phase(seen: Observed, findings: Sequence[Finding]) -> Phase:
+    """The phase that moved between two deployments."""
+    figures = seen.figures
+    noise = figures.get("noise", NOISE)
+    prefill, decode = figures.get("ttft_change", 0.0), figures.get("itl_change", 0.0)
+    moved_first, moved_step = abs(prefill) > noise, abs(decode) > noise
+    if moved_first and moved_step and prefill * decode < 0:
+        moved_first, moved_step = prefill > 0, decode > 0
+    if not moved_first:
+        return "decode" if moved_step else "none"
+    within = "queue" if figures.get("queue_share_of_change", 0.0) > MOSTLY else _within_first_token(findings)
+    if moved_step:
+        return "both"
+    return within or "prefill"
+
+
+def _within_first_token(findings: Sequence[Finding]) -> Phase | None:
+    """The place that the first-ranked cause names, where its own evidence for that place is there."""
+    first = next((found for found in findings if found.rule.phase in ("prefill", *_INSIDE_FIRST_TOKEN)), None)
+    if first is None or first.rule.phase not in _INSIDE_FIRST_TOKEN or first.signs <= len(first.rule.pattern) < first.of:
+        return None
+    return first.rule.phase
+
+
+def single_phase(subject: Subject, seen: Observed, findings: Sequence[Finding]) -> Phase:
+    """Where the time of one deployment's requests lies: the first finding's place, else the larger phase of those known."""
+    if findings and findings[0].rule.phase != "none":
+        return findings[0].rule.phase
+    figures, workload = seen.figures, subject.runs[-1].workload
+    first, step = figures.get("first_token_s"), figures.get("step_s")
+    if first is None or step is None:
+        return "prefill" if first is not None else "decode" if step is not None else "none"
+    decode = step * max((workload.output_tokens_mean or 2.0) - 1, 1.0)
+    return "prefill" if first > decode else "decode"

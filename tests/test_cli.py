@@ -10,6 +10,7 @@ import pytest
 from app.api.shapes import ComparisonShape, PredictionShape, RunSummary
 from app.settings import UPLOAD_CEILING_BYTES
 from tests.commands import Ended, Run, runner
+from tests.measured_loads import DEVICE, ENGINE, GRID, report
 from tests.result_files import data_of, served, served_file
 from tests.services.improved import improve, refuse, slower
 
@@ -392,3 +393,33 @@ def test_a_file_that_is_refused_now_is_said_with_an_exit_code(run: Run, tmp_path
     assert (ended.code, ended.out) == (2, "")
     assert "a.json: refused: " in ended.err
     assert [each["file"] for each in result(run("reimport", "--all", "--json"), 2)["refused"]] == ["a.json"]
+
+
+def test_a_load_is_simulated_and_its_goodput_counted(run: Run) -> None:
+    asked = ["predict", "--model", "llama-3-1-8b", "--hardware", "h100-sxm5-80gb", "--prompt", "500", "--output", "20"]
+    served = result(run(*asked, "--concurrency", "4", "--simulate", "--json"))["served"]
+    assert (served["method"], served["requests"], served["goodput"]) == ("simulated", 40, None)
+    open_loop = result(run(*asked, "--rate", "2", "--requests", "30", "--seed", "5", "--ttft-target", "10", "--json"))["served"]
+    assert (open_loop["requests"], open_loop["goodput"]["share"]) == (30, 1.0)
+    text = run(*asked, "--concurrency", "4", "--simulate", "--tpot-target", "0.5").out
+    assert "simulated 40 requests" in text
+    assert "front-end" in text
+    assert "within the target" in text
+    sentence(run(*asked, "--simulate"), "concurrency")
+
+
+def test_stored_runs_are_calibrated_and_the_calibration_predicts(run: Run, tmp_path: Path) -> None:
+    sentence(run("calibrate", "--hardware", DEVICE, "--engine", ENGINE), "needs 8 operating points and 0 are there")
+    files = []
+    for number, (clients, prompt) in enumerate(GRID):
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_bytes(report(clients, prompt))
+    assert run("import", *map(str, files), "--hardware", DEVICE, "--weight-dtype", "bf16").code == 0
+    made = result(run("calibrate", "--hardware", DEVICE, "--engine", ENGINE, "--json"))
+    assert made["left_out"]["decode"]["mean"] < 0.05 < made["before"]["decode"]["mean"]
+    said = run("calibrate", "--hardware", DEVICE, "--engine", ENGINE, "--dtype", "bf16").out
+    assert "calibration 2: h100-sxm5-80gb, vllm, bf16" in said
+    assert "from runs 1, 2, 3, 4, 5, 6, 7, 8" in said
+    asked = ["predict", "--model", "llama-3-1-8b", "--hardware", DEVICE, "--engine", ENGINE]
+    assert "Calibration 1 scales the rates" in run(*asked, "--calibration", "1").out
+    sentence(run(*asked, "--calibration", "9"), "There is no calibration 9")

@@ -92,6 +92,12 @@ def _running(run: Run) -> int:
     return min(in_flight, clients) if clients else in_flight
 
 
+def _rounds(run: Run, running: int) -> int:
+    """Requests that each client sent: the burst at a run's start weighs the less in its mean TTFT, the more there were."""
+    clients, sent = run.workload.concurrency or running, run.requests.completed
+    return max(1, round(sent / clients)) if sent else Request.requests_per_client
+
+
 def request_of(run: Run, architecture: ModelArchitecture, engine: EngineProfile | None, dtype: str) -> Request:
     """The request that a run measured: one alone, a static batch in one pass, or clients of a server."""
     workload, running = run.workload, _running(run)
@@ -102,6 +108,7 @@ def request_of(run: Run, architecture: ModelArchitecture, engine: EngineProfile 
         output_tokens=max(1, round(workload.output_tokens_mean or 1)),
         batch=running if together else 1,
         concurrency=running if running > 1 and not together else None,
+        requests_per_client=_rounds(run, running),
         tp=tp,
         pp=run.pp or 1,
         ep=ep,

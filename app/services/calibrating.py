@@ -145,8 +145,7 @@ def _with_clients(run: Run, request: Request) -> Request:
     clients = run.workload.concurrency
     if request.concurrency is None or clients is None or run.load_mode == "open":
         return request
-    sent = run.requests.completed
-    return replace(request, concurrency=clients, requests_per_client=max(1, round(sent / clients)) if sent else request.requests_per_client)
+    return replace(request, concurrency=clients)
 
 
 def _points_of(stored: StoredRun, architecture: ModelArchitecture, engine: EngineProfile | None) -> list[Point]:

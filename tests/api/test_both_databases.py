@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from tests.answers import API, ok, problem
 from tests.applications import row_counts, served_from
+from tests.measured_loads import ENGINE, GRID, report
 from tests.postgres import own_database
 from tests.result_files import data_of, served, served_file, served_in_detail
 
@@ -112,3 +113,16 @@ def test_many_at_once_store_each_file_once(on: TestClient) -> None:
         found = set(pool.map(send, range(8)))
     assert len(found) == 4
     assert len(ok(on.get(RUNS, params={"project": "race"}))["items"]) == 4
+
+
+def test_a_calibration_is_fitted_kept_and_deleted(on: TestClient) -> None:
+    """Eight runs on a device of its own; the fit is read back from the database to the last digit."""
+    for number, (clients, prompt) in enumerate(GRID):
+        fields = {"hardware": "h200-sxm-141gb", "weight_dtype": "bf16", "project": "calibration"}
+        ok(on.post(RUNS, files={"file": (f"{number}.json", report(clients, prompt))}, data=fields), 201)
+    made = ok(on.post(f"{API}/calibrations", json={"hardware": "h200-sxm-141gb", "engine": ENGINE}), 201)
+    assert ok(on.get(f"{API}/calibrations/{made['id']}")) == made
+    again = ok(on.post(f"{API}/calibrations", json={"hardware": "h200-sxm-141gb", "engine": ENGINE}), 201)
+    assert {**again, "id": made["id"], "created_at": made["created_at"]} == made
+    assert on.delete(f"{API}/calibrations/{again['id']}").status_code == 204
+    assert [item["id"] for item in ok(on.get(f"{API}/calibrations"))["items"]] == [made["id"]]

@@ -189,6 +189,20 @@ class CalibrationBody(Body):
     weight_dtype: Words | None = None
 
 
+class CacheBody(Body):
+    """A config.json, or those of its keys that decide the cache, with a context and a format."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        allow_inf_nan=False,
+        json_schema_extra={"examples": [{"config": {"num_hidden_layers": 32, "num_key_value_heads": 8, "head_dim": 128}, "context": 1024}]},
+    )
+
+    config: dict[str, Any]
+    context: int = Field(default=2000, ge=1, le=100_000_000, description="Positions of the sequence")
+    kv_dtype: Words = "bf16"
+
+
 class RunQuery(Body):
     """Which runs a list shows, in which order and form."""
 

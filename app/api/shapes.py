@@ -480,3 +480,18 @@ class ModelList(Shape):
 
     items: list[ModelShape]
     next: str | None
+
+
+class CacheShape(Shape):
+    """The cache of one sequence; `unwindowed` and `expanded` are what common mistakes, or engines without the model's own cache, take."""
+
+    num_hidden_layers: int
+    context: int
+    kv_bytes_per_token: float
+    kv_bytes: float
+    kv_gb: float
+    kv_gib: float
+    unwindowed: dict[str, float | None]
+    expanded: dict[str, float | None]
+    flags: list[FlagShape]
+    notes: list[str]

@@ -117,7 +117,7 @@ def price_request(question: Question) -> PricedRequest:
 def decode_step_s(question: Question, running: Quantity, step: Quantity) -> Quantity:
     """Seconds of decode step 1, 2, … of a request; it reads prompt + step positions."""
     context = question.load.prompt_tokens + step - 1.0
-    numbers = _step_numbers(question, running, context)
+    numbers = step_numbers(question, running, context)
     return _decode(question, running, numbers).time_s
 
 
@@ -145,11 +145,11 @@ def _together(question: Question, running: Quantity) -> Quantity:
 def _mean_step(question: Question, running: Quantity) -> PassNumbers:
     load = question.load
     if np.any(np.asarray(load.draft_tokens) > 0):
-        return _step_numbers(question, running, load.prompt_tokens + (decode_steps(load.output_tokens) - 1.0) / 2.0)
+        return step_numbers(question, running, load.prompt_tokens + (decode_steps(load.output_tokens) - 1.0) / 2.0)
     return mean_decode_numbers(load.prompt_tokens, load.output_tokens, _together(question, running))
 
 
-def _step_numbers(question: Question, running: Quantity, context: Quantity) -> PassNumbers:
+def step_numbers(question: Question, running: Quantity, context: Quantity) -> PassNumbers:
     """A decode pass of all running sequences after `context` positions: a row each, and one for each drafted token."""
     rows = question.load.rows
     return pass_numbers(rows, context, _together(question, running), rows=rows)

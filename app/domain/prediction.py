@@ -128,6 +128,17 @@ class Prediction:
     attention_beside: Term | None = None
     queue_s: float = 0.0
     served: "ServedLimits | None" = None
+    weights: "WeightReads | None" = None
+
+    @property
+    def phase(self) -> Literal["queue", "prefill", "decode"]:
+        """Where most of the request's time is: waiting, the first token (front-end and prefill), or the tokens after it."""
+        parts: dict[Literal["queue", "prefill", "decode"], float] = {
+            "prefill": self.ttft_s - self.queue_s,
+            "decode": self.total_s - self.ttft_s,
+            "queue": self.queue_s,
+        }
+        return max(parts, key=lambda name: parts[name])
 
 
 @dataclass(frozen=True)
@@ -137,3 +148,17 @@ class ServedLimits:
     clients: int
     running: float
     bounds: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class WeightReads:
+    """Bytes of weights on one device and their floor at the specified bandwidth: of the mean decode step, and of all of them.
+
+    `distinct_experts` are those that a step touches in a layer on average, None without experts. The input table is looked up, not read.
+    """
+
+    step_bytes: float
+    step_floor_s: float
+    all_bytes: float
+    all_floor_s: float
+    distinct_experts: float | None

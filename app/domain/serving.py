@@ -14,6 +14,7 @@ from app.domain.phases import PricedRequest, Question, attention_flops_textbook,
 from app.domain.prediction import Prediction, Request, ServedLimits, Term
 from app.domain.request_rules import check
 from app.domain.under_load import bounds
+from app.domain.weight_reads import weight_reads
 
 __all__ = ["MODEL_VERSION", "Grid", "Refusal", "attention_flops_textbook", "predict", "predict_grid", "total_s"]
 
@@ -66,6 +67,7 @@ def _prediction(
         model_version=MODEL_VERSION,
         attention_beside=beside,
         served=_served(question, priced),
+        weights=weight_reads(question, priced.running),
     )
 
 

@@ -1,5 +1,6 @@
 """The prediction of the public contract as JSON-ready data."""
 
+from dataclasses import asdict
 from typing import Any
 
 from app.domain.prediction import PassCost, Prediction
@@ -22,6 +23,7 @@ def prediction_json(prediction: Prediction, simulated: UnderLoad | None = None) 
         "itl_s": prediction.itl_s,
         "total_s": prediction.total_s,
         "prefill_share": prediction.prefill_share,
+        "phase": prediction.phase,
         "attention_beside": _beside(prediction),
         "ridge_flops_per_byte": {"peak": prediction.ridge_peak, "achieved": prediction.ridge_achieved},
         "tokens_per_s": {"request": prediction.request_tokens_per_s, "aggregate": prediction.aggregate_tokens_per_s},
@@ -34,6 +36,7 @@ def prediction_json(prediction: Prediction, simulated: UnderLoad | None = None) 
             "fits": memory.fits,
             "max_batch": memory.max_batch,
         },
+        "weights": None if prediction.weights is None else asdict(prediction.weights),
         "range": {"ttft_s": list(prediction.ttft_range_s), "itl_s": list(prediction.itl_range_s)},
         "assumptions": list(prediction.assumptions),
         "served": served_json(prediction, simulated),
@@ -42,9 +45,15 @@ def prediction_json(prediction: Prediction, simulated: UnderLoad | None = None) 
 
 
 def _beside(prediction: Prediction) -> dict[str, float] | None:
-    """Textbook mode's line of its own: what causal attention would add to prefill. It is in no other figure."""
-    beside = prediction.attention_beside
-    return None if beside is None else {"time_s": beside.time_s, "flops": beside.flops}
+    """Textbook mode's line of its own: what causal attention would add to prefill, its share of the arithmetic then, and prefill with it.
+
+    It is in no other figure.
+    """
+    beside, prefill = prediction.attention_beside, prediction.prefill
+    if beside is None:
+        return None
+    share = beside.flops / (prefill.flops + beside.flops)
+    return {"time_s": beside.time_s, "flops": beside.flops, "share": share, "prefill_with_it_s": prefill.compute_s + beside.time_s}
 
 
 def _pass(cost: PassCost) -> dict[str, Any]:

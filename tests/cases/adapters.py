@@ -4,7 +4,7 @@ An adapter renames and converts units. It holds no formula, no threshold and no 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from fastapi.testclient import TestClient
@@ -19,29 +19,17 @@ from app.services.comparison_json import comparison_json
 from app.services.summary import run_summary
 from tests.answers import API
 from tests.cases.building import Given, shown
-
-
-@dataclass
-class Outcome:
-    """What the product said about a case: runs by the case's name for each, a comparison and the same the other way round, the rest."""
-
-    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    comparison: dict[str, Any] = field(default_factory=dict)
-    swapped: dict[str, Any] = field(default_factory=dict)
-    pairs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    answer: dict[str, Any] = field(default_factory=dict)
-    status: int | None = None
-    text: str = ""
-    flags: set[str] = field(default_factory=set)
+from tests.cases.outcome import Outcome
+from tests.cases.predicting import PREDICTING
 
 
 def outcome(case: Mapping[str, Any], client: TestClient) -> Outcome:
     """Send a case through the first adapter that knows its shape."""
     given = case["input"]
-    for knows, adapter in ADAPTERS:
+    for knows, adapter in PREDICTING if case["kind"] == "predictor" else ADAPTERS:
         if knows(given):
             found = adapter(given, client)
-            for run in (*found.runs.values(), found.comparison, found.swapped):
+            for run in (*found.runs.values(), *found.predicted.values(), found.comparison, found.swapped):
                 found.flags |= {flag["flag"] for flag in run.get("flags", ())}
             return found
     raise AssertionError(f"no adapter knows the input of {case['id']}: {sorted(given)}")

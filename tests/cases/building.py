@@ -65,12 +65,13 @@ EVIDENCE = {
 COUNTED = ("output_tokens", "usage_completion_tokens", "streamed_tokens")
 
 
-def shown(given: Given) -> Run:
-    """The run of a case as the product stores and shows it."""
+def shown(given: Given, figures: Mapping[str, MetricValue] | None = None) -> Run:
+    """The run of a case as the product stores and shows it; `figures` are metrics that it already has."""
+    run = run_of(given)
     evidence = Evidence(
         **{ours: tuple(given[name]) if isinstance(given[name], list) else given[name] for name, ours in EVIDENCE.items() if name in given}
     )
-    return as_shown(flagged(with_request_rates(run_of(given)), evidence))
+    return as_shown(flagged(with_request_rates(replace(run, metrics={**run.metrics, **(figures or {})})), evidence))
 
 
 def run_of(given: Given) -> Run:

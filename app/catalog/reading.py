@@ -11,7 +11,7 @@ from typing import Any, get_args
 from app.catalog.names import CatalogFault
 from app.domain.architecture import ModelArchitecture, dense
 from app.domain.dtypes import FORMATS as NUMBER_FORMATS
-from app.domain.engine import BitClass, EngineProfile
+from app.domain.engine import BitClass, EngineProfile, Variant
 from app.domain.hardware import LABELS, HardwareProfile, Provenance
 from app.domain.layers import Attention, Experts, Latent, LayerGroup, Mlp, Reach, Recurrent
 from app.domain.schedule import Schedule
@@ -57,6 +57,8 @@ _ENGINE_BY_CLASS = (
 _ENGINE_PLAIN = (*("kv_bandwidth_efficiency", "attention_limit", "expert_traffic", "fill_tokens", "micro_batch_tokens", "interference"),)
 _ENGINE_RANGES = ("itl_range", "ttft_range")
 _ENGINE_TEXTS = ("slug", "name", "version_notes", "notes", "cuda_graphs")
+_ENGINE_FIGURES = (*_ENGINE_TIMES, *_ENGINE_BY_CLASS, *_ENGINE_PLAIN, *_ENGINE_RANGES, "rows", "fitted_on")
+_CONDITIONS = ("experts", "weights", "units", "device")
 _SCHEDULE = tuple(Schedule.__dataclass_fields__)
 _BIT_CLASSES = frozenset(get_args(BitClass))
 _WEIGHT_CLASSES = _BIT_CLASSES | {key for key, form in NUMBER_FORMATS.items() if form.weights}
@@ -193,17 +195,34 @@ def _tupled(value: Any) -> Any:
 def read_engine(entry: Entry) -> EngineProfile:
     """One [[engine]] in SI units, with the provenance of each figure under the name of its field."""
     where = f"engines.toml, {entry.get('slug')}"
-    figures_of_an_engine = (*_ENGINE_TIMES, *_ENGINE_BY_CLASS, *_ENGINE_PLAIN, *_ENGINE_RANGES, "schedule")
-    check_keys(entry, ("slug", "name"), (*_ENGINE_TEXTS, *figures_of_an_engine, *_ORIGIN_KEYS), where)
-    figures: dict[str, Any] = {name: entry[name] for name in (*_ENGINE_TEXTS, *_ENGINE_BY_CLASS, *_ENGINE_PLAIN) if name in entry}
-    figures |= {field: entry[key] / MICROSECONDS_PER_SECOND for key, field in _ENGINE_TIMES.items() if key in entry}
-    figures |= {name: (entry[name][0], entry[name][1]) for name in _ENGINE_RANGES if name in entry}
+    check_keys(entry, ("slug", "name"), (*_ENGINE_TEXTS, *_ENGINE_FIGURES, "schedule", "variant", *_ORIGIN_KEYS), where)
+    figures: dict[str, Any] = {name: entry[name] for name in _ENGINE_TEXTS if name in entry} | _engine_figures(entry)
     origins = _engine_origins(entry, where)
     if "schedule" in entry:
         rules = entry["schedule"]
         figures["schedule"] = _schedule(rules, where)
         origins |= dict.fromkeys([f"schedule.{name}" for name in _SCHEDULE if name in rules], provenance_of(rules, where))
-    return EngineProfile(**figures, aliases=tuple(entry.get("aliases", ())), provenance=origins)
+    variants = tuple(_variant(one, figures, f"{where}, variant {place}") for place, one in enumerate(entry.get("variant", ()), 1))
+    return EngineProfile(**figures, variants=variants, aliases=tuple(entry.get("aliases", ())), provenance=origins)
+
+
+def _engine_figures(entry: Entry) -> dict[str, Any]:
+    """The figures of an engine or a variant of it, times in seconds."""
+    figures: dict[str, Any] = {name: entry[name] for name in (*_ENGINE_BY_CLASS, *_ENGINE_PLAIN, "rows") if name in entry}
+    figures |= {field: entry[key] / MICROSECONDS_PER_SECOND for key, field in _ENGINE_TIMES.items() if key in entry}
+    figures |= {name: (entry[name][0], entry[name][1]) for name in _ENGINE_RANGES if name in entry}
+    return figures | {"fitted_on": tuple(entry["fitted_on"])} if "fitted_on" in entry else figures
+
+
+def _variant(entry: Entry, engine: Mapping[str, Any], where: str) -> Variant:
+    """One [[engine.variant]]: conditions and figures; a figure that it does not state is the engine's."""
+    check_keys(entry, ("label", "source"), (*_CONDITIONS, *_ENGINE_FIGURES, "notes", "except"), where)
+    own = {**engine, **_engine_figures(entry), "notes": entry.get("notes", "")}
+    profile = EngineProfile(**own, provenance=_engine_origins(entry, where))
+    conditions = {name: entry[name] for name in _CONDITIONS if name in entry}
+    if unknown := sorted(set(conditions.get("weights", ())) - _WEIGHT_CLASSES):
+        raise CatalogFault(f"{where}: weights {', '.join(unknown)} are no number format or weight-bit class")
+    return Variant(profile, **{**conditions, "weights": tuple(conditions.get("weights", ()))})
 
 
 def _schedule(entry: Entry, where: str) -> Schedule:

@@ -68,7 +68,8 @@ def _engine(engine: EngineProfile | None, weight: NumberFormat) -> list[str]:
     band = f"the ranges are a factor {itl:g} on ITL and {ttft:g} on TTFT"
     if engine is None:
         return [f"No engine profile: launch, scheduler and front-end times are defaults, and {band}."]
-    said = [f"Efficiencies and fixed times are those of the engine profile {engine.name}; the ranges are its 90 % band."]
+    which = f", {engine.choice}" if engine.choice else ""
+    said = [f"Efficiencies and fixed times are those of the engine profile {engine.name}{which}; the ranges are its 90 % band."]
     if engine.calibration is not None:
         told = "the ranges are twice its cross-validated error, at least 7 %"
         return [f"Calibration {engine.calibration} scales the rates of {engine.name}; {told}."]

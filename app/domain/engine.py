@@ -40,6 +40,8 @@ class EngineProfile:
     `interference` (mix) scales the prefill interference of continuous batching. Ranges are factors (low, high) on the predicted ITL
     and TTFT, the 90 % band of its class. `schedule` says what a pass may carry and what admission sets aside; `scalars`
     are the factors of the calibration whose number is `calibration`, 1 in a shipped profile.
+    `variants` are fits to a part of what was measured, narrowest first (`profile_choice.chosen` picks one); `fitted_on` are slugs of the
+    devices and `rows` the number of measurements behind the figures; `choice` says in words which variant they are.
     """
 
     slug: str
@@ -74,6 +76,10 @@ class EngineProfile:
     schedule: Schedule = field(default_factory=Schedule)
     scalars: Scalars = field(default_factory=Scalars)
     calibration: str | None = None
+    variants: tuple["Variant", ...] = ()
+    fitted_on: tuple[str, ...] = ()
+    rows: int = 0
+    choice: str = ""
     aliases: tuple[str, ...] = ()
     notes: str = ""
     provenance: Mapping[str, Provenance] = field(default_factory=dict)
@@ -85,6 +91,21 @@ class EngineProfile:
     def compute_factor(self, weight: NumberFormat) -> float | None:
         """The factor on e_c for weights of this format, None where the profile has no figure for it."""
         return of_format(self.compute_efficiency, weight)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A fit of an engine for some questions only. Conditions that are None or empty hold for all; `profile` has figures alone.
+
+    `weights` are number formats or weight-bit classes (of the experts where there are any), `units` the narrowest float arithmetic of
+    the device, `device` its kind (`profile_choice`).
+    """
+
+    profile: EngineProfile
+    experts: bool | None = None
+    weights: tuple[str, ...] = ()
+    units: str = ""
+    device: str = ""
 
 
 def of_format(figures: Mapping[str, float], form: NumberFormat) -> float | None:

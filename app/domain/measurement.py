@@ -73,10 +73,11 @@ def deployment(tp: int, dp: int | None, moe_tp: int, moe_ep: int) -> Layout:
 
     Where it is stated some labels are squares: moe_tp = moe_ep = g with tp·dp = g² is a deployment on g devices (its times equal those
     of the plain label to six digits), and so is dp = tp with their product as moe_ep. A square splits experts and attention g ways.
+    Where it is not stated it follows from the experts' devices: moe_tp·moe_ep = tp·dp.
     """
     if dp is not None and moe_tp == moe_ep > 1 and tp * dp == moe_ep**2:
         return Layout(moe_ep, 1 if dp > 1 else moe_ep, 1, moe_ep if dp > 1 else 1, moe_ep)
-    ranks = 1 if dp is None else dp
-    if tp == ranks > 1 and moe_ep == tp * ranks:
+    ranks = max(moe_tp * moe_ep // tp, 1) if dp is None else dp
+    if dp is not None and tp == dp > 1 and moe_ep == tp * dp:
         return Layout(tp, 1, 1, tp, tp)
     return Layout(tp * ranks, tp, 1, ranks, moe_ep)

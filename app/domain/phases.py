@@ -22,9 +22,10 @@ from app.domain.layers import Reach
 from app.domain.memory import Footprint, footprint
 from app.domain.pass_numbers import seen_so_far
 from app.domain.prediction import Request
+from app.domain.profile_choice import chosen
 from app.domain.rates import Formats, Rates, resolve, resolve_textbook
 from app.domain.request_rules import MODES, Load
-from app.domain.roofline import Placement, PricedPass, attention_efficiency, price, price_dense
+from app.domain.roofline import Placement, PricedPass, attention_efficiency, overlapped, price, price_dense
 from app.domain.schedule import Schedule
 from app.domain.under_load import Turn, chunk_prompts, in_waves, queue_s, waves_s
 from app.domain.work import PassNumbers, Quantity, decode_steps, mean_decode_numbers, operators, pass_numbers
@@ -41,6 +42,7 @@ class Question:
     load: Load
     textbook: bool
     schedule: Schedule = field(default_factory=Schedule)
+    profile: EngineProfile | None = None
 
     @classmethod
     def of(
@@ -51,9 +53,10 @@ class Question:
             raise InvalidRequest("calibration", f"calibration {request.calibration} is not at hand here; /hardware lists what was fitted.")
         formats = Formats.of(request, architecture)
         textbook = request.calibration == "textbook"
-        rates = resolve_textbook(hardware, formats) if textbook else resolve(hardware, formats, engine)
-        schedule = Schedule() if textbook or engine is None else engine.schedule
-        return cls(architecture, hardware, formats, rates, load.averaged(), textbook, schedule)
+        profile = None if textbook else chosen(engine, architecture, hardware, formats)
+        rates = resolve_textbook(hardware, formats) if textbook else resolve(hardware, formats, profile)
+        schedule = Schedule() if profile is None else profile.schedule
+        return cls(architecture, hardware, formats, rates, load.averaged(), textbook, schedule, profile)
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,18 @@ def _prefill(question: Question) -> PricedPass:
     if question.textbook:
         return _dense_pass(question, load.batch * new)
     numbers = pass_numbers(new, load.cached_prefix_tokens, load.batch)
-    return _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens, question.rates.attention_limit), with_prompt=True)
+    priced = _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens, question.rates.attention_limit), with_prompt=True)
+    pieces = question.rates.micro_batch_tokens
+    if np.any(np.asarray(load.pp) > 1) and np.all(np.isfinite(np.asarray(pieces))):
+        return overlapped(priced, pipeline_gain(load.batch * new, pieces, load.pp))
+    return priced
+
+
+def pipeline_gain(tokens: Quantity, piece: Quantity, stages: Quantity) -> Quantity:
+    """How much sooner a prompt in m pieces is through s stages than one stage after the other: m·s / (m + s - 1)."""
+    pieces = np.maximum(np.ceil(tokens / piece), 1.0)
+    gain: Quantity = pieces * stages / (pieces + stages - 1.0)
+    return gain
 
 
 def _decode(question: Question, running: Quantity, numbers: PassNumbers) -> PricedPass:

@@ -101,7 +101,9 @@ class Product:
         shares = engine.expert_bandwidth_efficiency if experts else engine.weight_bandwidth_efficiency
         kind = product_class(weight, units.format, quantised)
         read = _first(of_format(shares, weight), _device_read_efficiency(hardware, weight), default("weight_bandwidth_efficiency"))
-        efficiency = device_efficiency(hardware, units.format, kind, experts) * (1.0 if factor is None else factor)
+        # An engine's factor was fitted on the general e_c: devices' own fits, made with other kernels, carried over worse.
+        own = device_efficiency(hardware, units.format, kind, experts)
+        efficiency = own if factor is None else factor * general_efficiency(kind, experts)
         return cls(units, min(1.0, efficiency), min(1.0, read), _launch_s(hardware, engine, units.format, quantised))
 
 
@@ -306,6 +308,11 @@ def product_class(weight: NumberFormat, units: str, quantised: bool) -> str:
     if quantised:
         return "fp8_block" if weight.key == "fp8_block" else units
     return "weight_only" if weight.bytes < 2 else units
+
+
+def general_efficiency(kind: str, experts: bool = False) -> float:
+    """e_c of products of class `kind` where nothing is known of the device."""
+    return default(f"{'expert_' if experts else ''}compute_efficiency.{kind}")
 
 
 def device_efficiency(hardware: HardwareProfile, units: str, kind: str | None = None, experts: bool = False) -> float:

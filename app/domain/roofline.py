@@ -10,7 +10,7 @@ of sums. Three times are kept and always stand in this order:
 Every function takes floats or numpy arrays. Source: the design's performance model, section 3.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from app.domain.work import (
     routed_elements,
 )
 
-__all__ = ["Placement", "PricedPass", "PricedTerm", "attention_efficiency", "bound", "price", "price_dense"]
+__all__ = ["Placement", "PricedPass", "PricedTerm", "attention_efficiency", "bound", "overlapped", "price", "price_dense"]
 
 _PARTS: dict[Kind, tuple[Part, Part]] = {
     "linear": ("compute", "weights"),
@@ -144,6 +144,15 @@ def price(
         weight_read_s=_total([one.weight_bytes / (_read_share(one, rates) * rates.bandwidth_bytes_per_s) for one in work]),
         step_s=step,
     )
+
+
+def overlapped(priced: PricedPass, gain: Quantity) -> PricedPass:
+    """A pass whose stages work at once on pieces of it: the same work, every time shorter by `gain`."""
+    times = [name for name in PricedPass.__dataclass_fields__ if name.endswith("_s")]
+    terms = tuple(
+        replace(term, compute_s=term.compute_s / gain, memory_s=term.memory_s / gain, time_s=term.time_s / gain) for term in priced.terms
+    )
+    return replace(priced, terms=terms, **{name: getattr(priced, name) / gain for name in times})
 
 
 def price_dense(flops: Quantity, read: Quantity, floor_flops: Quantity, floor_read: Quantity, rates: Rates) -> PricedPass:

@@ -32,8 +32,8 @@ def predict(
     question = Question.of(architecture, hardware, request, load, engine)
     priced = price_request(question)
     beside = _attention_beside(question) if question.textbook else None
-    said = sentences(question, request, engine, priced, beside)
-    return _prediction(request, question, priced, None if question.textbook else engine, beside, said)
+    said = sentences(question, request, question.profile, priced, beside)
+    return _prediction(request, question, priced, question.profile, beside, said)
 
 
 def _prediction(

@@ -84,6 +84,8 @@ def served(tmp_path: Path, **changes: str) -> Measurement | Refused:
         ((4, 1, 2, 2), Layout(2, 2, ep=2)),
         ((4, None, 2, 2), Layout(4, 4, ep=2)),
         ((1, 4, 4, 1), Layout(4, 1, dp=4)),
+        ((1, None, 2, 1), Layout(2, 1, dp=2)),
+        ((2, None, 4, 1), Layout(4, 2, dp=2)),
     ],
 )
 def test_squared_labels_are_the_deployment_behind_them(labels: tuple[int, int | None, int, int], layout: Layout) -> None:

@@ -117,7 +117,7 @@ ENGINE_SPELLINGS = {
     "ExLlamaV2": "exllamav2",
     "MLC-LLM": "mlc-llm",
 }
-NO_ENGINE = ("vLLM TPU", "vLLM Gaudi", "transformers-neuronx", "MLPerf: vLLM 0.9.0", "OpenVINO", "openai", "", "…")
+NO_ENGINE = ("vLLM TPU", "vLLM Gaudi", "LMDeploy TurboMind", "MLPerf: vLLM 0.9.0", "CTranslate2", "openai", "", "…")
 
 
 @pytest.mark.parametrize(("words", "slug"), DEVICE_SPELLINGS.items())

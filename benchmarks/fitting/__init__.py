@@ -1,0 +1,1 @@
+"""Fits of engine profiles to published measurements: `python -m benchmarks.fit`."""

@@ -1,0 +1,308 @@
+"""Engine profiles as the catalog holds them: written by the fit, each figure with where it comes from.
+
+Texts about an engine stand in `ENGINES`; everything else is computed. A figure that a bound of the fit holds is no physical value, and
+its entry says so.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.profile_choice import kind_of_device, narrowest_units
+from benchmarks.asked import Asked
+from benchmarks.fitting.fits import Fit, device_of, model_of
+
+Floats = npt.NDArray[np.float64]
+DATE = "2026-11-29"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What is known of an engine beside its figures."""
+
+    slug: str
+    name: str
+    aliases: tuple[str, ...]
+    version_notes: str = ""
+    notes: str = ""
+    schedule: Mapping[str, Any] | None = None
+    cuda_graphs: bool = True
+
+
+_ALONE = {
+    "prefill_alone": True,
+    "source": "SGLang's server arguments: a pass mixes prompts with decode steps only under --enable-mixed-chunk, off by default",
+}
+_RESERVED = {
+    "kv_reservation": 1.0,
+    "source": "TensorRT-LLM's capacity scheduler policy GUARANTEED_NO_EVICT, the default: "
+    "a started request is never paused for lack of cache",
+}
+SERVED_ENGINES = (
+    Engine("vllm", "vLLM", ("vLLM",), "releases of 2025 and 2026"),
+    Engine("sglang", "SGLang", ("SGLang", "sgl"), "releases of 2025 and 2026", schedule=_ALONE),
+    Engine("tensorrt-llm", "TensorRT-LLM", ("TensorRT-LLM", "trtllm", "trt-llm", "trt"), "releases of 2025 and 2026", schedule=_RESERVED),
+)
+STREAM_ENGINES = (
+    Engine("llama-cpp", "llama.cpp", ("llama.cpp", "llama-bench", "llama-server"), "2024 to 2026"),
+    Engine("gpt-fast", "gpt-fast", ("gpt-fast (PyTorch)",), "2023 and 2024, compiled PyTorch"),
+    Engine(
+        "transformers",
+        "Transformers (eager)",
+        ("transformers", "transformers (optimum-benchmark)", "Hugging Face Transformers"),
+        "2023 to 2025, eager PyTorch",
+        cuda_graphs=False,
+    ),
+    Engine("exllamav2", "ExLlamaV2", ("ExLlamaV2", "exllama v2"), "2024"),
+    Engine("mlc-llm", "MLC-LLM", ("MLC-LLM", "mlc"), "2023 and 2024"),
+    Engine("autoawq", "AutoAWQ", ("AutoAWQ",), "2023 and 2024"),
+    Engine("openvino", "OpenVINO", ("OpenVINO", "OpenVINO GenAI"), "2024, integrated GPUs of Intel"),
+    Engine("transformers-neuronx", "transformers-neuronx", ("transformers-neuronx", "neuronx"), "2024, AWS Inferentia2 and Trainium1"),
+)
+
+# Constant of a fit -> key of the catalog and factor to its unit; those of a mapping hold for any format.
+_MAPPINGS = {
+    "e_b": ("weight_bandwidth_efficiency",),
+    "e_bx": ("expert_bandwidth_efficiency",),
+    "e": ("compute_efficiency",),
+    "e_x": ("expert_compute_efficiency",),
+    "unpack": ("alu_operations_per_weight",),
+}
+_TIMES = {
+    "layer": "per_layer_us",
+    "expert_layer": "per_expert_layer_us",
+    "alpha": "all_reduce_alpha_us",
+    "send": "send_us",
+    "step": "step_us",
+    "least": "step_us",
+    "sequence": "per_sequence_us",
+    "floor": "prefill_floor_per_layer_us",
+    "front": "front_end_us",
+    "serial": "serial_front_end_us",
+}
+_PLAIN = {"e_kv": "kv_bandwidth_efficiency", "interference": "interference", "traffic": "expert_traffic", "fill": "fill_tokens"}
+_HELD = {"launch_us": 2.0, "quantised_launch_us": 2.0}
+
+
+def figures(names: Sequence[str], values: Floats, stream: bool) -> dict[str, Any]:
+    """The catalog's keys and figures of one set of constants, rounded to three digits."""
+    found: dict[str, Any] = {}
+    for name, value in zip(names, values, strict=True):
+        for key in _MAPPINGS.get(name, ()):
+            found[key] = {"any": _three(value)}
+        if name in _TIMES:
+            found[_TIMES[name]] = _three(value * 1e6)
+        if name in _PLAIN:
+            found[_PLAIN[name]] = _three(value)
+    if stream:
+        found["expert_bandwidth_efficiency"] = found["weight_bandwidth_efficiency"]
+        found["expert_compute_efficiency"] = found["compute_efficiency"]
+        found |= {"per_expert_layer_us": 0.0, "per_sequence_us": 0.0, "serial_front_end_us": 0.0, "expert_traffic": 0.0}
+        found["micro_batch_tokens"] = 512
+    return found | _HELD
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that one entry stands for: their places in a fit, and the conditions under which the entry goes."""
+
+    places: npt.NDArray[np.int64]
+    conditions: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Left-out predictions of a fit, from which ranges come."""
+
+    fit: Fit
+    model_out: Floats
+
+    @classmethod
+    def of(cls, fit: Fit) -> "Bands":
+        """Leave every model out once."""
+        return cls(fit, fit.left_out(model_of))
+
+    def ratios(self, places: npt.NDArray[np.int64], output: int, prefill: bool | None = None) -> Floats:
+        """Measured over predicted of the left-out rows; of a stream the rows of one phase."""
+        if prefill is not None:
+            places = places[self.fit.rows.prefill[places] == prefill]
+        ratio = self.fit.rows.measured[places, output] / self.model_out[places, output]
+        found: Floats = ratio[np.isfinite(ratio)]
+        return found
+
+
+FEWEST_FOR_A_BAND = 12
+
+
+def band(ratios: Floats, wider: Floats) -> tuple[float, float]:
+    """The 90 % band of measured over predicted; of the wider class where a group has too few rows of its own."""
+    own = ratios if len(ratios) >= FEWEST_FOR_A_BAND else wider
+    if len(own) < FEWEST_FOR_A_BAND:
+        return 0.5, 2.0
+    low, high = np.quantile(own, [0.05, 0.95])
+    return min(_three(low), 0.97), max(_three(high), 1.03)
+
+
+def entry(
+    fit: Fit, bands: Bands, places: npt.NDArray[np.int64], wider: npt.NDArray[np.int64], values: Floats, stream: bool
+) -> dict[str, Any]:
+    """Figures, bands, devices and the source of one entry from the rows at `places`; `wider` are those of its whole class."""
+    names = fit.rows.parameters.names
+    found = figures(names, values, stream)
+    outputs = ((0, False), (0, True)) if stream else ((0, None), (1, None))
+    keys, words = ("itl_range", "ttft_range"), []
+    predicted = fit.predicted()
+    for key, (output, prefill) in zip(keys, outputs, strict=True):
+        ratios = bands.ratios(places, output, prefill)
+        found[key] = list(band(ratios, bands.ratios(wider, output, prefill)))
+        mine = places if prefill is None else places[fit.rows.prefill[places] == prefill]
+        error = np.abs(predicted[mine, output] / fit.rows.measured[mine, output] - 1.0)
+        error = error[np.isfinite(error)]
+        if len(error):
+            name = ("decode" if not prefill else "prefill") if stream else ("TPOT", "TTFT")[output]
+            left = np.abs(1.0 / ratios - 1.0)
+            words.append(
+                f"{name} n = {len(error)}, {100 * np.median(error):.1f} / {100 * error.mean():.1f} %, model left out "
+                f"{100 * np.median(left):.1f} / {100 * left.mean():.1f} %"
+            )
+    asked = [fit.rows.asked[place] for place in places]
+    found["rows"] = len(places)
+    found["fitted_on"] = sorted({one.hardware.slug for one in asked})
+    kind = "single streams" if stream else "closed-loop load"
+    found["label"] = "fitted"
+    found["source"] = f"fit to published measurements of {kind}, {DATE}; error median / mean: {'; '.join(words) or 'no row of its own'}"
+    held = [
+        item.name
+        for item, value in zip(fit.rows.parameters.items, values, strict=True)
+        if value <= item.low * 1.001 or value >= item.high * 0.999
+    ]
+    if held:
+        found["notes"] = f"Held by a bound of the fit, so no physical value: {', '.join(held)}."
+    return found
+
+
+def served_groups(asked: Sequence[Asked], engine: str) -> list[Group]:
+    """Groups of an engine's served rows: experts or not, generation and weight format."""
+    keys = [(one.experts, narrowest_units(one.hardware), one.weights) if one.engine == engine else None for one in asked]
+    return [
+        Group(_places(keys, key), {"experts": key[0], "units": key[1], "weights": [key[2]]}) for key in _distinct(keys) if key is not None
+    ]
+
+
+def stream_groups(asked: Sequence[Asked], engine: str) -> list[Group]:
+    """Groups of an engine's single streams: experts or not, weight bits, kind of device."""
+    keys = [(one.experts, one.bits, kind_of_device(one.hardware)) if one.engine == engine else None for one in asked]
+    return [
+        Group(_places(keys, key), {"experts": key[0], "weights": [key[1]], "device": key[2]}) for key in _distinct(keys) if key is not None
+    ]
+
+
+def _distinct(keys: Iterable[Any]) -> list[Any]:
+    return sorted({key for key in keys if key is not None}, key=repr)
+
+
+def _places(keys: Sequence[Any], key: Any) -> npt.NDArray[np.int64]:
+    return np.array([place for place, one in enumerate(keys) if one == key], dtype=np.int64)
+
+
+def engine_entry(engine: Engine, fits: Sequence[tuple[Fit, Bands]], stream: bool) -> dict[str, Any]:
+    """An engine's whole entry: figures of all its rows, then of each group, most rows first."""
+    found: dict[str, Any] = {"slug": engine.slug, "name": engine.name, "version_notes": engine.version_notes}
+    variants = []
+    base: dict[str, Any] | None = None
+    for fit, bands in fits:
+        asked = fit.rows.asked
+        whole = np.array([place for place, one in enumerate(asked) if one.engine == engine.slug], dtype=np.int64)
+        if not len(whole):
+            continue
+        values = fit.solution.values(asked)
+        groups = stream_groups(asked, engine.slug) if stream else served_groups(asked, engine.slug)
+        for group in groups:
+            # Streams of one group share all levels, so any row's constants are the group's.
+            variant = entry(fit, bands, group.places, whole, values[group.places[0]], stream)
+            variants.append({**group.conditions, **variant})
+        middle = np.exp(np.mean(np.log(values[whole]), axis=0))
+        if base is None or len(whole) > base["rows"]:
+            base = entry(fit, bands, whole, whole, middle, stream)
+    if base is None:
+        raise ValueError(f"no row of {engine.name}; give tables that hold some")
+    variants.sort(key=lambda one: -one["rows"])
+    schedule = {"schedule": {**engine.schedule, "label": "literature"}} if engine.schedule else {}
+    texts = {"aliases": list(engine.aliases), **({} if engine.cuda_graphs else {"cuda_graphs": False})}
+    return {
+        **found,
+        **base,
+        **texts,
+        **schedule,
+        "except": [_HELD_EXCEPTION],
+        "variant": [{**one, "except": [_HELD_EXCEPTION]} for one in variants],
+    }
+
+
+_HELD_EXCEPTION = {"figures": ["launch", "quantised_launch"], "label": "assumed", "source": "held at this value in the fit"}
+
+
+def _three(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+HEADER = """# Engines: what each adds to a pass, or keeps of a device's rates.
+# Written by `python -m benchmarks.fit`; see docs/accuracy.md and NOTICE.
+#   weight_bandwidth_efficiency   e_b while reading weights, expert_… e_bx; by number format or weight-bit class (16bit, 8bit, 4bit), or any
+#   kv_bandwidth_efficiency       e_kv while reading the KV cache and recurrent states
+#   compute_efficiency            factor on the general e_c of a format (experts: expert_compute_efficiency)
+#   alu_operations_per_weight     plain operations that unpacking and multiplying a weight costs, at the fp32 rate
+#   launch_us, quantised_…        t0 of a matrix product        per_layer_us, per_expert_…   fixed time of a layer
+#   step_us                       scheduler, per step           per_sequence_us   per running sequence
+#   front_end_us, serial_…        per request, in TTFT          all_reduce_alpha_us   start of a collective
+#   prefill_floor_per_layer_us    least time of a layer in a pass with prompt tokens (such passes are not graph-captured)
+#   interference                  factor on the prefill interference of continuous batching
+#   expert_traffic                bytes per token, chosen expert and hidden element      fill_tokens   tokens lost until units are filled
+#   itl_range, ttft_range         measured / predicted: the 90 % band on rows of models left out of the fit
+#   rows, fitted_on               measurements behind an entry, and the devices they are from
+#   label, source                 of every figure of the entry that no [[engine.except]] names; the labels are app.domain.hardware.LABELS
+#   [engine.schedule]             what a pass may carry (chunk_tokens, running_cap), the share of an answer's cache that admission sets
+#                                 aside (kv_reservation), and whether prompts run without decode steps (prefill_alone)
+#   [[engine.variant]]            the same for a part of the questions: models with or without experts, weights of a format or class,
+#                                 devices by their narrowest arithmetic (units) or kind (device); the first whose conditions hold goes
+# A figure that is absent is taken from the device or the defaults.
+"""
+
+
+def as_toml(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The catalog file."""
+    lines = [HEADER]
+    for one in entries:
+        lines += ["[[engine]]", *_table(one), ""]
+        if "schedule" in one:
+            lines += ["[engine.schedule]", *_table(one["schedule"]), ""]
+        for exception in one.get("except", ()):
+            lines += ["[[engine.except]]", *_table(exception), ""]
+        for variant in one.get("variant", ()):
+            lines += ["[[engine.variant]]", *_table(variant)]
+            for exception in variant.get("except", ()):
+                lines += ["[[engine.variant.except]]", *_table(exception)]
+            lines += [""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(one: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {_value(value)}" for key, value in one.items() if key not in ("schedule", "except", "variant")]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+__all__ = ["SERVED_ENGINES", "STREAM_ENGINES", "Bands", "as_toml", "device_of", "engine_entry"]

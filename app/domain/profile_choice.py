@@ -49,8 +49,7 @@ def chosen(
     if engine is None or not (engine.variants or engine.fitted_on):
         return engine
     variant = next((one for one in engine.variants if _holds(one, architecture, hardware, formats)), None)
-    names = {"slug": engine.slug, "name": engine.name, "schedule": engine.schedule}
-    profile = engine if variant is None else replace(variant.profile, **names, scalars=engine.scalars, calibration=engine.calibration)
+    profile = engine if variant is None else _named(variant.profile, engine)
     if engine.calibration is not None:  # its ranges are its own: it was fitted on this very device
         return replace(profile, choice=_words(variant), itl_range=engine.itl_range, ttft_range=engine.ttft_range)
     seen = hardware.slug in profile.fitted_on and (variant is not None or not engine.variants)
@@ -61,6 +60,13 @@ def chosen(
         choice=f"{_words(variant)}; {hardware.name} with such weights is not among what it was fitted to, so the ranges are wider",
         itl_range=_wider(profile.itl_range, default("unknown_engine_itl_factor")),
         ttft_range=_wider(profile.ttft_range, default("unknown_engine_ttft_factor")),
+    )
+
+
+def _named(figures: EngineProfile, engine: EngineProfile) -> EngineProfile:
+    """A variant's figures under the engine's name, with its schedule and what a calibration made of it."""
+    return replace(
+        figures, slug=engine.slug, name=engine.name, schedule=engine.schedule, scalars=engine.scalars, calibration=engine.calibration
     )
 
 

@@ -98,7 +98,8 @@ def _row(asked: Asked, numbers: PassNumbers, with_prompt: bool, prompt: float) -
         columns["compute"][place] = float(term.compute_s)  # type: ignore[index]
         columns["memory"][place] = float(term.memory_s)  # type: ignore[index]
         columns["weight"][place] = float(one.weight_bytes) / asked.hardware.bandwidth_bytes_per_s  # type: ignore[index]
-        most[place] = 1.0 / float(rates.expert_efficiency if one.kind == "expert" else rates.gemm_efficiency)
+        usual = rates.expert_efficiency if one.kind == "expert" else rates.gemm_efficiency
+        most[place] = 1.0 / float(rates.wide.efficiency if one.wide and rates.wide is not None else usual)
     scalar = asked.hardware.peak("fp32")
     return {
         **columns,

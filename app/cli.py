@@ -26,9 +26,10 @@ from app.domain.text import clean_text
 from app.formats import joined, read_runs
 from app.services import calibrating
 from app.services import runs as stored_runs
-from app.services.comparing import compare_runs
+from app.services.comparing import compare_runs, explained
 from app.services.comparison_json import comparison_json
 from app.services.context import Context, make_context
+from app.services.diagnosing import Explained, explain_files
 from app.services.importing import ImportOutcome
 from app.services.local_profiles import local_book
 from app.services.plain_text import comparison_lines, prediction_lines, reading_lines, run_line, under_load_lines
@@ -300,17 +301,18 @@ def compare_command(
     as_json: Json = False,
 ) -> None:
     """Which phase moved between runs, and by how much."""
-    comparisons = _comparisons(runs)
+    comparisons, reasons = _comparisons(runs)
     if as_json:
-        _print_json(comparison_json(comparisons))
+        _print_json(comparison_json(comparisons, reasons))
         return
-    for comparison in comparisons:
-        print("\n".join(comparison_lines(comparison)))
+    for comparison, reason in zip(comparisons, reasons, strict=True):
+        print("\n".join(comparison_lines(comparison, reason)))
 
 
-def _comparisons(names: Sequence[str]) -> list[Comparison]:
+def _comparisons(names: Sequence[str]) -> tuple[list[Comparison], list[Explained]]:
     if all(name.isascii() and name.isdigit() and len(name) < 1000 for name in names):
-        return compare_runs(_context(), [int(name) for name in names])[1]
+        views, comparisons = compare_runs(_context(), [int(name) for name in names])
+        return comparisons, explained(views, comparisons)
     sides: list[Side] = []
     if any(name.isdigit() for name in names):
         raise InvalidRequest("runs", "Name run ids or files, not both in one comparison.")
@@ -320,7 +322,8 @@ def _comparisons(names: Sequence[str]) -> list[Comparison]:
             sides.append(Side(len(sides) + 1, run, {**settings, "concurrency": run.workload.concurrency}))
     if len(sides) < 2:
         raise InvalidRequest("runs", "A comparison needs two runs: name two files or ids, the first is the base.")
-    return [compare(sides[0], side) for side in sides[1:]]
+    comparisons = [compare(sides[0], side) for side in sides[1:]]
+    return comparisons, [explain_files(comparison) for comparison in comparisons]
 
 
 @app.command()

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from app.api.answers import StrictJSON, csv_answer, problems
+from app.api.comparison_shapes import ComparisonShape
 from app.api.dependencies import ContextDep
-from app.api.shapes import ComparisonShape
-from app.services.comparing import compare_runs
+from app.services.comparing import compare_runs, explained
 from app.services.comparison_json import comparison_json
 
 router = APIRouter(prefix="/compare", tags=["compare"])
@@ -25,8 +25,8 @@ def get_comparison(
     as_: Annotated[Literal["json", "csv"], Query(alias="as")] = "json",
 ) -> Response:
     """`base` is compared with each `other`; the first pair stands at the top level. `as=csv` gives the metrics as rows."""
-    _, comparisons = compare_runs(context, [base, *other])
-    answer = comparison_json(comparisons)
+    views, comparisons = compare_runs(context, [base, *other])
+    answer = comparison_json(comparisons, explained(views, comparisons))
     if as_ == "csv":
         rows = [
             [answer["base"], pair["other"], *(row[key] for key in _COLUMNS)] for pair in answer["comparisons"] for row in pair["metrics"]

@@ -10,11 +10,22 @@ from fastapi.responses import Response
 
 from app.api.answers import Responses, StrictJSON, changes, csv_answer, problem_answer, problems
 from app.api.bodies import RunPatch, RunQuery
+from app.api.comparison_shapes import DiagnosisShape
 from app.api.dependencies import ContextDep, Id, Limit
-from app.api.shapes import DecompositionShape, FigureShape, ImportAnswer, RequestRows, RooflineShape, RunList, StoredRunShape
+from app.api.shapes import (
+    DecompositionShape,
+    FigureShape,
+    ImportAnswer,
+    RequestRows,
+    RooflineShape,
+    RunList,
+    StoredRunShape,
+)
 from app.domain.errors import InvalidRequest
 from app.formats import current_versions
 from app.services import figures, runs
+from app.services.diagnosing import explain_run
+from app.services.diagnosis_json import run_diagnosis_json
 from app.services.importing import ImportOutcome
 from app.services.problems import Problem
 from app.services.refusals import refusal_json
@@ -176,6 +187,12 @@ def get_decomposition(context: ContextDep, run_id: Id, figure: Annotated[Literal
     """The blocks of one request, measured beside predicted; `figure=plotly` gives the chart."""
     view = runs.view(context, run_id)
     return StrictJSON(figures.decomposition_figure(view) if figure else figures.decomposition_numbers(view))
+
+
+@router.get("/{run_id}/diagnosis", summary="Is it good, and what bounds it", response_model=DiagnosisShape, responses=problems(404, 422))
+def get_diagnosis(context: ContextDep, run_id: Id) -> Response:
+    """Verdicts of both phases by bytes really read and FLOPs done, causes with their evidence, and levers with their predicted size."""
+    return StrictJSON(run_diagnosis_json(explain_run(runs.view(context, run_id))))
 
 
 @router.get(

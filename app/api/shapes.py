@@ -385,65 +385,6 @@ class SweepShape(Shape):
     refused: list[dict[str, Any]]
 
 
-class ComparableShape(Shape):
-    """Whether the runs answer the same question, and every setting that differs."""
-
-    ok: bool
-    reasons: list[str]
-    differing: list[dict[str, Any]]
-
-
-class ComparisonShape(Shape):
-    """The explanation of a difference; the first pair stands at the top level."""
-
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra={
-            "examples": [
-                {
-                    "base": 1,
-                    "others": [2],
-                    "comparable": {"ok": True, "reasons": [], "differing": [{"key": "weight_dtype", "base": "bf16", "other": "int4"}]},
-                    "metrics": [
-                        {
-                            "key": "itl_s",
-                            "stat": "mean",
-                            "base": 0.007,
-                            "other": 0.005,
-                            "delta": -0.002,
-                            "ratio": 0.714,
-                            "verdict": "improved",
-                            "n": [119600, 119600],
-                            "noise": 0.03,
-                        }
-                    ],
-                    "attribution": {
-                        "total_s": -0.471,
-                        "parts": [
-                            {"phase": "prefill", "part": "first token", "delta_s": 0.127, "workload_s": 0.0, "efficiency_s": 0.127},
-                            {"phase": "decode", "part": "steps", "delta_s": -0.598, "workload_s": 0.0, "efficiency_s": -0.598},
-                        ],
-                        "remainder_s": 0.0,
-                    },
-                    "phase": "both",
-                    "sentence": "Prefill got 3.1× slower, decode 28.6 % faster; break-even at 65 output tokens.",
-                }
-            ]
-        },
-    )
-
-    base: int
-    others: list[int]
-    comparable: ComparableShape
-    metrics: list[dict[str, Any]]
-    attribution: dict[str, Any] | None
-    phase: str
-    flags: list[FlagShape]
-    sentence: str
-    break_even_output_tokens: int | None
-    comparisons: list[dict[str, Any]]
-
-
 class HardwareShape(Shape):
     """A device; `provenance` gives each figure's label and source."""
 

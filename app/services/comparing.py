@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from app.domain.comparison import Comparison, compare
 from app.domain.errors import InvalidRequest
 from app.services.context import Context
+from app.services.diagnosing import Explained, explain_pair
 from app.services.runs import RunView, views
 
 MAX_RUNS = 8
@@ -20,3 +21,8 @@ def compare_runs(context: Context, run_ids: Sequence[int]) -> tuple[list[RunView
     found = views(context, distinct)
     base = found[0].side()
     return found, [compare(base, other.side()) for other in found[1:]]
+
+
+def explained(views: Sequence[RunView], comparisons: Sequence[Comparison]) -> list[Explained]:
+    """Why each other run differs from the first."""
+    return [explain_pair(comparison, views[0], view) for comparison, view in zip(comparisons, views[1:], strict=True)]

@@ -4,13 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.domain.comparison import Comparison
-from app.services.sentences import comparison_sentence
+from app.services.diagnosing import Explained, explain_files
+from app.services.diagnosis_json import diagnosis_json
+from app.services.sentences import because, comparison_sentence
 from app.services.summary import flags_json
 
 
-def comparison_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """The answer of /compare. The first pair stands at the top level; `comparisons` holds one entry for each of the others."""
-    pairs = [_pair(comparison) for comparison in comparisons]
+def comparison_json(comparisons: Sequence[Comparison], reasons: Sequence[Explained] | None = None) -> dict[str, Any]:
+    """The answer of /compare. The first pair stands at the top level; `comparisons` holds one entry for each of the others.
+
+    `reasons` are the diagnoses of the pairs in order; without them each is made of what the two files say.
+    """
+    found = reasons if reasons is not None else [explain_files(comparison) for comparison in comparisons]
+    pairs = [_pair(comparison, reason) for comparison, reason in zip(comparisons, found, strict=True)]
     return {
         "base": comparisons[0].base.id,
         "others": [comparison.other.id for comparison in comparisons],
@@ -19,7 +25,7 @@ def comparison_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def _pair(comparison: Comparison) -> dict[str, Any]:
+def _pair(comparison: Comparison, reason: Explained) -> dict[str, Any]:
     comparable, attribution = comparison.comparable, comparison.attribution
     return {
         "other": comparison.other.id,
@@ -65,9 +71,9 @@ def _pair(comparison: Comparison) -> dict[str, Any]:
             ],
             "remainder_s": attribution.remainder_s,
         },
-        "phase": comparison.phase,
-        "flags": flags_json(comparison.flags),
-        "sentence": comparison_sentence(comparison),
+        **diagnosis_json(reason),
+        "flags": flags_json((*comparison.flags, *reason.diagnosis.flags)),
+        "sentence": " ".join((comparison_sentence(comparison, reason.diagnosis), *because(reason.diagnosis))),
         "break_even_output_tokens": comparison.break_even_output_tokens,
         "notes": list(comparison.notes),
     }

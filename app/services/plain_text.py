@@ -7,7 +7,8 @@ from app.domain.comparison import Comparison
 from app.domain.prediction import Prediction
 from app.domain.quantity import bytes_, change_seconds, count, factor, flops, number, percent, seconds, tokens_rate
 from app.domain.simulation import Target
-from app.services.sentences import comparison_sentence
+from app.services.diagnosing import Explained
+from app.services.sentences import because, comparison_sentence
 from app.services.under_load import UnderLoad
 
 
@@ -57,9 +58,10 @@ def run_line(run: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
-    """The sentence, every statistic that both sides have, and the change of a mean request split by phase."""
-    lines = [comparison_sentence(comparison)]
+def comparison_lines(comparison: Comparison, explained: Explained) -> list[str]:
+    """The sentence, the causes, every statistic that both sides have, and the change of a mean request split by phase."""
+    found = explained.diagnosis
+    lines = [comparison_sentence(comparison, found), *because(found), *diagnosis_lines(explained)]
     for row in comparison.metrics:
         if row.base is not None and row.other is not None and row.ratio is not None:
             figures = f"{number(row.base, 4):>12} -> {number(row.other, 4):>12} {factor(row.ratio):>8}"
@@ -68,6 +70,22 @@ def comparison_lines(comparison: Comparison) -> list[str]:
         parts = ", ".join(f"{part.phase} {change_seconds(part.delta_s)}" for part in comparison.attribution.parts)
         rest = change_seconds(comparison.attribution.shown_remainder_s)
         lines.append(f"  a mean request {change_seconds(comparison.attribution.total_s)}: {parts}, not explained {rest}")
+    return lines
+
+
+def diagnosis_lines(explained: Explained) -> list[str]:
+    """Each offered cause with its evidence, what would refute it and what it advises; then what is ruled out."""
+    found = explained.diagnosis
+    lines = []
+    for each in found.findings:
+        lines.append(f"  {each.rank}. {each.rule.title} ({each.rule.id}, {each.rule.phase}, {each.signs} of {each.of} signs)")
+        lines += [f"     {text}" for text in (*each.sums, *each.evidence)]
+        lines.append(f"     refuted if {each.rule.refuted_by}")
+        if each.missing:
+            lines.append(f"     not known: {', '.join(each.missing)}")
+        if each.rule.levers:
+            lines.append(f"     levers: {', '.join(advice.lever.replace('_', ' ') for advice in each.rule.levers)}")
+    lines += [f"  ruled out: {each.rule.title}. {' '.join(each.against)}" for each in found.ruled_out]
     return lines
 
 

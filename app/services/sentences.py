@@ -1,11 +1,17 @@
 """The finding of a page in one plain sentence, from numbers alone."""
 
 from app.domain.comparison import Comparison, decode_time_s, first_token_time_s
+from app.domain.diagnosis import Diagnosis
 from app.domain.quantity import factor, percent, seconds
 from app.domain.run import Run
 from app.services.assessment import Assessment
 
 _FACTOR_FROM = 2.0
+_PLACES = {
+    "queue": "Requests wait longer before their prompt is read",
+    "client": "The added time lies on the client's side of the server",
+    "transport": "The added time lies between server and client",
+}
 
 
 def run_sentence(run: Run, assessment: Assessment) -> str:
@@ -32,8 +38,8 @@ def run_sentence(run: Run, assessment: Assessment) -> str:
     return "This file has rates but no latencies of its phases"
 
 
-def comparison_sentence(comparison: Comparison) -> str:
-    """What moved between two runs, phase by phase; or why they may not be compared."""
+def comparison_sentence(comparison: Comparison, found: Diagnosis | None = None) -> str:
+    """What moved between two runs, phase by phase; or why they may not be compared. `found` knows phases that only rates give."""
     if not comparison.comparable.ok:
         return f"Not comparable: {comparison.comparable.reasons[0][0].lower()}{comparison.comparable.reasons[0][1:]}"
     base, other = comparison.base.run, comparison.other.run
@@ -42,12 +48,41 @@ def comparison_sentence(comparison: Comparison) -> str:
     if prefill is None and decode is None:
         return "Neither run has the latencies of its phases, so nothing can be said about them."
     moved = comparison.phase
+    if found is not None and found.phase in _PLACES:
+        return f"{_PLACES[found.phase]}, {_both_parts(prefill, decode)}."
     if moved == "none":
         return f"Nothing moved beyond the noise: {_both_parts(prefill, decode)}."
     sentence = _moved_sentence(comparison, prefill, decode)
     if comparison.break_even_output_tokens is not None and moved == "both":
         sentence += f"; break-even at {comparison.break_even_output_tokens:,} output tokens"
     return sentence + "."
+
+
+def because(found: Diagnosis) -> tuple[str, ...]:
+    """The reason in one sentence: what would decide where causes are not told apart, else the first cause; or nothing."""
+    if found.undetermined:
+        first = found.undetermined[0]
+        causes = " and ".join(cause.replace("_", " ") for cause in first.between)
+        return (f"Undetermined between {causes}: {first.ask} would tell.",)
+    if not found.findings:
+        return ()
+    first_found = found.findings[0]
+    sums = f" ({first_found.sums[0]})" if first_found.sums else ""
+    likely = "" if first_found.decided else "Most likely: "
+    return (f"{likely}{first_found.rule.title}{sums}.",)
+
+
+def diagnosis_sentence(found: Diagnosis) -> str:
+    """The finding of one run: its verdict with the arithmetic, then the reason."""
+    seen = found.observables
+    parts = []
+    if found.decode_verdict is not None:
+        word = found.decode_verdict.replace("_", " ")
+        parts.append(f"Decode is {word}: {percent(seen['share_of_floor'])} of what its bytes allow at the achieved rate.")
+    if found.prefill_verdict is not None and "prefill_share_of_achieved" in seen:
+        word = found.prefill_verdict.replace("_", " ")
+        parts.append(f"Prefill is {word}: {percent(seen['prefill_share_of_achieved'])} of the achieved FLOP/s.")
+    return " ".join((*parts, *because(found))) or "No rule of the decision table applies to what this run says."
 
 
 def _moved_sentence(comparison: Comparison, prefill: float | None, decode: float | None) -> str:

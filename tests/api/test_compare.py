@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.api.shapes import ComparisonShape
+from app.api.comparison_shapes import ComparisonShape
 from tests.answers import API, ok, problem
 from tests.result_files import data_of, served, served_in_detail
 
 COMPARE = f"{API}/compare"
-PAIR_KEYS = {"comparable", "metrics", "attribution", "phase", "flags", "sentence", "break_even_output_tokens", "notes"}
+REASON_KEYS = {"phase", "findings", "ruled_out", "undetermined", "verdict", "verdicts", "observables", "levels", "flags", "stopped_by"}
+PAIR_KEYS = {"comparable", "metrics", "attribution", "sentence", "break_even_output_tokens", "notes", *REASON_KEYS}
 
 
 def stored(client: TestClient, **changes: Any) -> int:
@@ -53,8 +54,13 @@ def test_two_runs(api: TestClient, base: int) -> None:
     assert (prefill["phase"], prefill["delta_s"]) == ("prefill", pytest.approx(0.1))
     assert (decode["phase"], decode["delta_s"]) == ("decode", pytest.approx(-0.1))
     assert attribution["remainder_s"] == pytest.approx(0.0, abs=1e-12)
-    assert answer["phase"] == "both"
-    assert answer["sentence"].replace("\xa0", " ") == "Prefill got 3.0× slower, decode 20.0 % faster; break-even at 51 output tokens."
+    assert answer["phase"] == "prefill"
+    sentence = answer["sentence"].replace("\xa0", " ")
+    assert sentence.startswith(
+        "Prefill got 3.0× slower, decode 20.0 % faster; break-even at 51 output tokens. Most likely: Weights of fewer bits"
+    )
+    assert answer["verdict"] == "opposite_moves_cancel"
+    assert answer["findings"][0]["missing"][0] == "the weight format of both"
     # 100 ms more to win back 2 ms a token: 1 + 50.
     assert answer["break_even_output_tokens"] == 51
 
@@ -152,7 +158,7 @@ def test_a_comparison_needs_a_base_and_others(api: TestClient, base: int, query:
 def test_the_sample_runs_show_prefill_slower_and_decode_faster(stocked: TestClient) -> None:
     runs = {run["label"]: run["id"] for run in ok(stocked.get(f"{API}/runs"))["items"]}
     answer = ok(stocked.get(COMPARE, params={"base": runs["bf16 weights"], "other": runs["int4 weights"]}))
-    assert answer["phase"] == "both"
+    assert answer["phase"] == "prefill"
     assert answer["comparable"]["ok"] is True
     parts = {part["phase"]: part["delta_s"] for part in answer["attribution"]["parts"]}
     assert parts["prefill"] > 0 > parts["decode"]

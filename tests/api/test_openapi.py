@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.api import bodies, shapes
+from app.api import bodies, comparison_shapes, shapes
 from tests.answers import API, ok
 
 METHODS = {"get", "post", "put", "patch", "delete"}
@@ -22,6 +22,7 @@ CONTRACT = {
     "/api/v1/runs/{run_id}/requests": {"get"},
     "/api/v1/runs/{run_id}/original": {"get"},
     "/api/v1/runs/{run_id}/decomposition": {"get"},
+    "/api/v1/runs/{run_id}/diagnosis": {"get"},
     "/api/v1/runs/{run_id}/roofline": {"get"},
     "/api/v1/runs/{run_id}/reimport": {"get", "post"},
     "/api/v1/reimports": {"get"},
@@ -108,7 +109,7 @@ def test_examples_of_bodies_fit_their_own_schema() -> None:
 
 
 def test_the_example_of_a_comparison_has_the_keys_of_the_contract() -> None:
-    example: dict[str, Any] = shapes.ComparisonShape.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index, call-overload]
+    example: dict[str, Any] = comparison_shapes.ComparisonShape.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index, call-overload]
     assert {"base", "others", "comparable", "metrics", "attribution", "phase", "sentence"} <= set(example)
     attribution = example["attribution"]
     # The parts and the remainder are the change: 0.127 - 0.598 = -0.471.

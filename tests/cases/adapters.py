@@ -11,13 +11,17 @@ from fastapi.testclient import TestClient
 
 from app.catalog import load
 from app.domain.comparison import Comparison, Side, compare
+from app.domain.diagnosis import Subject, diagnose
 from app.domain.pairing import pair_runs
 from app.domain.reconciling import reconcile
 from app.domain.run import Run
 from app.services.assessment import assess
 from app.services.comparison_json import comparison_json
+from app.services.diagnosing import Explained
+from app.services.diagnosis_json import diagnosis_json
 from app.services.summary import run_summary
 from tests.answers import API
+from tests.cases.asking import asked
 from tests.cases.building import Given, shown
 from tests.cases.outcome import Outcome
 from tests.cases.predicting import PREDICTING
@@ -26,6 +30,8 @@ from tests.cases.predicting import PREDICTING
 def outcome(case: Mapping[str, Any], client: TestClient) -> Outcome:
     """Send a case through the first adapter that knows its shape."""
     given = case["input"]
+    if case["kind"] in ASKED_KINDS:
+        return told_apart(given)
     for knows, adapter in PREDICTING if case["kind"] == "predictor" else ADAPTERS:
         if knows(given):
             found = adapter(given, client)
@@ -33,6 +39,20 @@ def outcome(case: Mapping[str, Any], client: TestClient) -> Outcome:
                 found.flags |= {flag["flag"] for flag in run.get("flags", ())}
             return found
     raise AssertionError(f"no adapter knows the input of {case['id']}: {sorted(given)}")
+
+
+def told_apart(given: Given) -> Outcome:
+    """The diagnosis of one deployment or of two, with the summary of each one's runs."""
+    question = asked(given)
+    found = Outcome(diagnoses=[diagnosis_json(Explained(each)) for each in question.diagnoses])
+    for name, subject in question.subjects.items():
+        for index, run in enumerate(subject.runs):
+            found.runs[name if len(subject.runs) == 1 else f"{name}.{index}"] = run_summary(run)
+    if question.compared is not None:
+        found.comparison = as_json(question.compared)
+    for each in (*found.diagnoses, found.comparison):
+        found.flags |= {flag["flag"] for flag in each.get("flags", ())}
+    return found
 
 
 def uploaded(given: Given, client: TestClient) -> Outcome:
@@ -86,7 +106,7 @@ def rows(given: Given, client: TestClient) -> Outcome:
 def direct(given: Given, client: TestClient) -> Outcome:
     """The case's own run beside the same question asked without what stands between."""
     beside = {"output_tokens": given["output_tokens"], **given["direct"]}
-    return Outcome(runs={"": run_summary(shown(given)), "direct": run_summary(shown(beside))})
+    return Outcome(runs={"": run_summary(shown(given)), "direct": run_summary(shown(beside))}, diagnoses=[diagnosed(shown(given))])
 
 
 def several(key: str, name: str) -> Callable[[Given, TestClient], Outcome]:
@@ -102,7 +122,10 @@ def several(key: str, name: str) -> Callable[[Given, TestClient], Outcome]:
 def each_request(given: Given, client: TestClient) -> Outcome:
     """Requests seen together and one by one."""
     single = {f"r{index}": run_summary(shown(each)) for index, each in enumerate(given["requests"])}
-    return Outcome(runs={"": run_summary(shown(given)), **single})
+    found = Outcome(runs={"": run_summary(shown(given)), **single})
+    if len(single) == 2:
+        found.comparison = two_sides({name: shown(each) for name, each in zip(single, given["requests"], strict=True)}).comparison
+    return found
 
 
 def on_hardware(given: Given, client: TestClient) -> Outcome:
@@ -129,7 +152,11 @@ def joined(given: Given, client: TestClient) -> Outcome:
 
 
 def alone(given: Given, client: TestClient) -> Outcome:
-    return Outcome(runs={"": run_summary(shown(given))})
+    return Outcome(runs={"": run_summary(shown(given))}, diagnoses=[diagnosed(shown(given))])
+
+
+def diagnosed(run: Run) -> dict[str, Any]:
+    return diagnosis_json(Explained(diagnose(Subject((run,)))))
 
 
 def has(*keys: str) -> Callable[[Given], bool]:
@@ -143,6 +170,8 @@ def lists(*keys: str) -> Callable[[Given], bool]:
 def sides(*keys: str) -> Callable[[Given], bool]:
     return lambda given: all(isinstance(given.get(key), dict) for key in keys)
 
+
+ASKED_KINDS = ("regression", "is_it_good")
 
 ADAPTERS: tuple[tuple[Callable[[Given], bool], Callable[[Given, TestClient], Outcome]], ...] = (
     (lambda given: "file" in given or "files" in given, uploaded),

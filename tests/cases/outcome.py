@@ -8,12 +8,14 @@ from typing import Any
 class Outcome:
     """What the product said about a case: runs by the case's name for each, a comparison and the same the other way round, the rest.
 
-    `predicted` are sizes and predictions by the case's name for each, `phases` the words for where their time is.
+    `diagnoses` are those of single deployments (a comparison is one of its own), `predicted` are sizes and predictions by the case's name
+    for each, `phases` the words for where their time is.
     """
 
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
     comparison: dict[str, Any] = field(default_factory=dict)
     swapped: dict[str, Any] = field(default_factory=dict)
+    diagnoses: list[dict[str, Any]] = field(default_factory=list)
     pairs: dict[str, dict[str, Any]] = field(default_factory=dict)
     answer: dict[str, Any] = field(default_factory=dict)
     status: int | None = None

@@ -249,22 +249,19 @@ def _chunks(run: Run, budget: float) -> float:
 
 
 def _inside_first_token(a: Run, b: Run) -> Seen:
-    """Which part of the first token's change lies in the queue, at the server, or outside it."""
+    """Which part of the first token's change lies in the queue, at the server, or outside it: ttft less the server's own."""
     found: dict[str, float] = {}
     first = times.first_tokens(a, b)
     if first is None or first[0] == first[1]:
         return found
-    added = first[1] - first[0]
-    for name, key in (
-        ("queue", "queue_s"),
-        ("server_ttft", "server_ttft_s"),
-        ("outside_server", "outside_server_s"),
-        ("prefill", "prefill_s"),
-    ):
-        pair = times.pair_of(a, b, key)
+    pairs = {name: times.pair_of(a, b, f"{name}_s") for name in ("queue", "server_ttft", "prefill")}
+    server = pairs["server_ttft"]
+    if server is not None and times.pair_of(a, b, "ttft_s") is not None:
+        pairs["outside_server"] = (first[0] - server[0], first[1] - server[1])
+    for name, pair in pairs.items():
         if pair is not None:
             found |= _moved(name, pair)
-            found[f"{name}_share_of_change"] = (pair[1] - pair[0]) / added
+            found[f"{name}_share_of_change"] = (pair[1] - pair[0]) / (first[1] - first[0])
     idle = times.stat_of(a, "idle_before_s", "mean"), times.stat_of(b, "idle_before_s", "mean")
     if idle[0] is not None and idle[1] is not None:
         found["idle_added_s"] = idle[1] - idle[0]
@@ -327,6 +324,7 @@ def _bytes_ratio(figures: Seen) -> Seen:
         found["bytes_change"] = read[1] / read[0] - 1
     if floor[0] and floor[1] is not None:
         found |= {"floor_added_s": floor[1] - floor[0], "floor_change": floor[1] / floor[0] - 1}
+        found["floor_saving_s"] = max(floor[0] - floor[1], 0.0)
         measured = figures.get("step_s_base"), figures.get("step_s_other")
         if measured[0] and measured[1]:
             found["floor_ratio_over_measured"] = (floor[1] / floor[0]) / (measured[1] / measured[0])
@@ -371,6 +369,7 @@ def _pair_levels(pairs: Sequence[tuple[Run, Run]]) -> tuple[Level, ...]:
     for a, b in pairs:
         figures = {**_moved("ttft", times.first_tokens(a, b)), **_moved("itl", times.steps(a, b))}
         running = a.workload.concurrency
+        figures |= {f"{name}_ratio": 1 + figures[f"{name}_change"] for name in ("ttft", "itl") if f"{name}_change" in figures}
         if running and "itl_added_s" in figures:
             figures["extra_per_sequence_s"] = figures["itl_added_s"] / running
         levels.append(Level("concurrency", float(running or 0), figures))

@@ -224,7 +224,7 @@ FIRST_TOKEN_RULES = (
         "prefill",
         (_SLOWER, fell("itl_change", "The step takes less: {itl_change}.")),
         (
-            below("bytes_per_parameter_change", 0, "Weights shrank by {bytes_per_parameter_change}."),
+            below("bytes_per_parameter_change", 0, "Weights changed by {bytes_per_parameter_change}."),
             _CLOCK_SAME,
             below("chunks_added", 0.5, "The prompt is read in as many chunks as before."),
             not_flagged("transport_buffering", "Nothing gathers the stream."),
@@ -239,7 +239,7 @@ FIRST_TOKEN_RULES = (
         "kv_quantisation_cost_in_prefill",
         "The cache is quantised while the prompt is read",
         "prefill",
-        (_SLOWER, below("kv_element_bytes_change", 0, "An element of the cache shrank by {kv_element_bytes_change}.")),
+        (_SLOWER, below("kv_element_bytes_change", 0, "An element of the cache changed by {kv_element_bytes_change}.")),
         (_SEEN_ALONE,),
         levers=(),
         sums=(_TTFT,),

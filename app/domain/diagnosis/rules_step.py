@@ -87,7 +87,7 @@ STEP_RULES = (
         (
             _SLOWER,
             fell("alone_itl_change", "Alone a step takes less: {alone_itl_change}."),
-            below("bytes_per_parameter_change", 0, "Weights shrank by {bytes_per_parameter_change}."),
+            below("bytes_per_parameter_change", 0, "Weights changed by {bytes_per_parameter_change}."),
         ),
         levers=(Advice("w8a8_or_fp8", "AWQ at half the rate at batch 256 (AutoAWQ#106)"), Advice("smaller_batch")),
         sums=("alone {alone_itl_change}, at the highest load {itl_change}",),
@@ -209,7 +209,7 @@ STEP_RULES = (
             below(
                 "share_of_floor_base",
                 ORDINARY,
-                "The base was at {share_of_floor_base} of its floor: bytes could save {floor_added_s} at most.",
+                "The base was at {share_of_floor_base} of its floor: fewer bytes could save {floor_saving_s} at most.",
             ),
         ),
         levers=_LAUNCHES,

@@ -1,7 +1,7 @@
 """What holds for any two runs: sums, signs, scale, and figures that a flag withholds."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.comparison import attribute
@@ -20,9 +20,12 @@ SIDES = st.fixed_dictionaries(
         "output": st.floats(2, 1e4),
     }
 )
+# A busy machine is no fault of the code.
+LEISURELY = settings(deadline=None, max_examples=60)
 TIMED = ("ttft", "itl", "server", "queue", "prefill")
 
 
+@LEISURELY
 @given(SIDES, SIDES)
 def test_the_parts_sum_to_the_measured_difference(base: dict[str, float], other: dict[str, float]) -> None:
     found = attribute(run(**base), run(**other))
@@ -33,6 +36,7 @@ def test_the_parts_sum_to_the_measured_difference(base: dict[str, float], other:
     assert seen["ttft_added_s"] + seen["decode_added_s"] + seen["remainder_s"] == pytest.approx(seen["total_added_s"], rel=1e-9, abs=1e-6)
 
 
+@LEISURELY
 @given(SIDES, SIDES)
 def test_swapping_the_sides_flips_the_signs(base: dict[str, float], other: dict[str, float]) -> None:
     there, back = diagnose_pair(one(**base), one(**other)).observables, diagnose_pair(one(**other), one(**base)).observables
@@ -42,12 +46,14 @@ def test_swapping_the_sides_flips_the_signs(base: dict[str, float], other: dict[
         assert (1 + there[name]) * (1 + back[name]) == pytest.approx(1)
 
 
+@LEISURELY
 @given(SIDES)
 def test_equal_runs_give_no_finding(side: dict[str, float]) -> None:
     found = diagnose_pair(one(**side), one(**side))
     assert (found.findings, found.undetermined, found.verdict, found.phase, found.stopped_by) == ((), (), None, "none", "G2")
 
 
+@LEISURELY
 @given(SIDES, st.floats(0.1, 5), st.floats(0.1, 5), st.sampled_from([1 / 64, 1 / 4, 4.0, 64.0]))
 def test_a_change_of_scale_changes_no_cause(side: dict[str, float], first: float, step: float, scale: float) -> None:
     changed = {**side, "ttft": side["ttft"] * first, "itl": side["itl"] * step}
@@ -60,6 +66,7 @@ def test_a_change_of_scale_changes_no_cause(side: dict[str, float], first: float
     assert (here.phase, here.verdict) == (there.phase, there.verdict)
 
 
+@LEISURELY
 @given(st.floats(1e-3, 0.1), st.floats(1e-3, 0.1), st.sampled_from([1 / 64, 1 / 4, 4.0, 64.0]))
 def test_a_change_of_scale_changes_no_cause_over_load(low: float, high: float, scale: float) -> None:
     def pair(by: float) -> list[str | None]:
@@ -70,6 +77,7 @@ def test_a_change_of_scale_changes_no_cause_over_load(low: float, high: float, s
     assert pair(1.0) == pair(scale)
 
 
+@LEISURELY
 @given(SIDES, SIDES)
 def test_withheld_figures_enter_nothing(base: dict[str, float], other: dict[str, float]) -> None:
     withheld = {"flags": ("metric_bug",), "withholds": ("itl_s", "ttft_s.mean")}

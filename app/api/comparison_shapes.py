@@ -1,0 +1,104 @@
+"""Answers of comparisons and diagnoses: what moved, why, and how that is known."""
+
+from typing import Any
+
+from pydantic import ConfigDict
+
+from app.api.shapes import FlagShape, Shape
+
+
+class ComparableShape(Shape):
+    """Whether the runs answer the same question, and every setting that differs."""
+
+    ok: bool
+    reasons: list[str]
+    differing: list[dict[str, Any]]
+
+
+class FindingShape(Shape):
+    """One cause: the signs that are there of those it asks for, its arithmetic, what would refute it, and advice with its size."""
+
+    cause: str | None
+    rule: str
+    title: str
+    phase: str
+    rank: int | None
+    signs: int
+    of: int
+    evidence: list[str]
+    arithmetic: list[str]
+    against: list[str]
+    refuted_by: str
+    missing: list[str]
+    levers: list[dict[str, Any]]
+    source: str
+
+
+class ReasonShape(Shape):
+    """Why: causes offered and ruled out, what would decide between them, one word for the whole, and every quantity looked at."""
+
+    phase: str
+    findings: list[FindingShape]
+    ruled_out: list[FindingShape]
+    undetermined: list[dict[str, Any]]
+    verdict: str | None
+    verdicts: dict[str, str | None]
+    observables: dict[str, float | None]
+    levels: list[dict[str, Any]]
+    flags: list[FlagShape]
+    stopped_by: str | None
+
+
+class DiagnosisShape(ReasonShape):
+    """A single run's diagnosis."""
+
+    sentence: str
+
+
+class ComparisonShape(ReasonShape):
+    """The explanation of a difference; the first pair stands at the top level."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {
+                    "base": 1,
+                    "others": [2],
+                    "comparable": {"ok": True, "reasons": [], "differing": [{"key": "weight_dtype", "base": "bf16", "other": "int4"}]},
+                    "metrics": [
+                        {
+                            "key": "itl_s",
+                            "stat": "mean",
+                            "base": 0.007,
+                            "other": 0.005,
+                            "delta": -0.002,
+                            "ratio": 0.714,
+                            "verdict": "improved",
+                            "n": [119600, 119600],
+                            "noise": 0.03,
+                        }
+                    ],
+                    "attribution": {
+                        "total_s": -0.471,
+                        "parts": [
+                            {"phase": "prefill", "part": "first token", "delta_s": 0.127, "workload_s": 0.0, "efficiency_s": 0.127},
+                            {"phase": "decode", "part": "steps", "delta_s": -0.598, "workload_s": 0.0, "efficiency_s": -0.598},
+                        ],
+                        "remainder_s": 0.0,
+                    },
+                    "phase": "prefill",
+                    "sentence": "Prefill got 3.1× slower, decode 28.6 % faster; break-even at 65 output tokens.",
+                }
+            ]
+        },
+    )
+
+    base: int
+    others: list[int]
+    comparable: ComparableShape
+    metrics: list[dict[str, Any]]
+    attribution: dict[str, Any] | None
+    sentence: str
+    break_even_output_tokens: int | None
+    comparisons: list[dict[str, Any]]

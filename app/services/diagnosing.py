@@ -1,0 +1,130 @@
+"""Stored runs diagnosed: what is known about each deployment from its file and its prediction, and the levers with their sizes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from app.domain.comparison import Comparison
+from app.domain.diagnosis import Diagnosis, Setup, Subject, diagnose, diagnose_pair
+from app.domain.dtypes import number_format
+from app.domain.errors import PhaselineError
+from app.domain.run import Run
+from app.services.lever_effects import LeverEffect, lever_effects
+from app.services.runs import RunView
+
+# Names that tools give a setting in their files.
+_BUDGET = ("max_num_batched_tokens", "chunked_prefill_size", "max_num_tokens")
+_CAP = ("max_num_seqs", "max_running_requests", "max_batch_size")
+_EAGER = ("enforce_eager", "disable_cuda_graph")
+_UNSPLIT = ("enable_chunked_prefill",)
+_TRUE, _FALSE = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A diagnosis with the predicted size of the levers it names, by lever."""
+
+    diagnosis: Diagnosis
+    effects: Mapping[str, LeverEffect] = field(default_factory=dict)
+
+
+def explain_run(view: RunView) -> Explained:
+    """Is this run good, what bounds it, and which levers apply."""
+    found = diagnose(deployment(view))
+    return Explained(found, _effects(view, found))
+
+
+def explain_pair(comparison: Comparison, base: RunView, other: RunView) -> Explained:
+    """Why the other run differs; levers are sized for the other run."""
+    found = diagnose_pair(deployment(base), deployment(other), comparison)
+    return Explained(found, _effects(other, found))
+
+
+def explain_files(comparison: Comparison) -> Explained:
+    """The same of two runs that are not stored: what their files say."""
+    base, other = (Subject((side.run,), told_by(side.run)) for side in (comparison.base, comparison.other))
+    return Explained(diagnose_pair(base, other, comparison))
+
+
+def _effects(view: RunView, found: Diagnosis) -> Mapping[str, LeverEffect]:
+    prediction, model, hardware = view.assessment.prediction, view.model, view.hardware
+    if prediction is None or model is None or hardware is None:
+        return {}
+    return lever_effects(found.levers, prediction, model.architecture, hardware, view.engine)
+
+
+def deployment(view: RunView) -> Subject:
+    """A stored run with what its file and its prediction say; flags of physics withhold what they withhold."""
+    run = replace(view.stored.run, flags=(*view.stored.run.flags, *view.assessment.flags))
+    return Subject((run,), _priced(view, told_by(run)))
+
+
+def told_by(run: Run) -> Setup:
+    """The settings that a file carries."""
+    budget = _number(run, _BUDGET)
+    if _switch(run, _UNSPLIT) == 0.0:
+        budget = inf
+    return Setup(
+        chunk_budget_tokens=budget,
+        running_cap=_number(run, _CAP),
+        eager=_switch(run, _EAGER),
+        bytes_per_parameter=_width(run.weight_dtype),
+        kv_element_bytes=_width(run.kv_dtype),
+    )
+
+
+def _width(dtype: str | None) -> float | None:
+    """Bytes of an element, None where the format is not known."""
+    if dtype is None:
+        return None
+    try:
+        return number_format(dtype).payload_bytes
+    except PhaselineError:
+        return None
+
+
+def _number(run: Run, names: tuple[str, ...]) -> float | None:
+    for name in names:
+        text = run.labels.get(name, "")
+        if text.isascii() and text.isdigit() and 0 < len(text) < 16:
+            return float(text) or None
+    return None
+
+
+def _switch(run: Run, names: tuple[str, ...]) -> float | None:
+    for name in names:
+        word = run.labels.get(name, "").strip().lower()
+        if word in _TRUE | _FALSE:
+            return float(word in _TRUE)
+    return None
+
+
+def _priced(view: RunView, setup: Setup) -> Setup:
+    """The setup with bytes, FLOPs and rates of the run's own prediction; what a flag withholds is left out."""
+    prediction, hardware, model = view.assessment.prediction, view.hardware, view.model
+    if prediction is None or hardware is None or model is None:
+        return setup
+    decode, prefill = prediction.decode, prediction.prefill
+    devices = float(prediction.request.tp * prediction.request.pp)
+    cache = sum(term.bytes for term in decode.terms if term.part == "kv")
+    architecture = model.architecture
+    priced = replace(
+        setup,
+        devices=devices,
+        layers=float(architecture.layers),
+        active_parameters=float(architecture.active_parameters),
+        bytes_per_parameter=setup.bytes_per_parameter or _width(prediction.request.weight_dtype),
+        peak_flops_per_s=prediction.ridge_peak * hardware.bandwidth_bytes_per_s,
+    )
+    if view.assessment.mbu is not None:
+        priced = replace(
+            priced,
+            step_weight_bytes=(decode.bytes - cache) * devices,
+            step_kv_bytes=cache * devices,
+            bandwidth_bytes_per_s=hardware.bandwidth_bytes_per_s,
+            achieved_bandwidth_bytes_per_s=decode.bytes / decode.attainable_s if decode.bound == "memory" else None,
+        )
+    if view.assessment.mfu is not None:
+        achieved = prefill.flops / prefill.attainable_s if prefill.bound == "compute" else None
+        priced = replace(priced, prefill_flops=prefill.flops, achieved_flops_per_s=achieved)
+    return priced

@@ -154,7 +154,8 @@ class ServedLimits:
 class WeightReads:
     """Bytes of weights on one device and their floor at the specified bandwidth: of the mean decode step, and of all of them.
 
-    `distinct_experts` are those that a step touches in a layer on average, None without experts. The input table is looked up, not read.
+    Pipeline stages are counted one after another. `distinct_experts` are those that a step touches in a layer on average, None without
+    experts. The input table is looked up, not read.
     """
 
     step_bytes: float

@@ -1,8 +1,13 @@
 """The block "under load" of the predict page: there with clients, with its parts, its bounds and a target; absent without."""
 
+import html
+import re
+
 import pytest
 from fastapi.testclient import TestClient
 
+from app.domain.errors import InvalidRequest
+from app.pages import under_load
 from tests.applications import served_from
 from tests.pages.conftest import words_of
 
@@ -38,7 +43,29 @@ def test_a_target_gives_goodput_and_a_wrong_one_a_sentence(client: TestClient) -
     assert "keep it" not in words("soon")
 
 
-def test_too_many_clients_are_bounded_but_not_simulated(client: TestClient) -> None:
-    words = words_of(client.get(f"{LOADED}&concurrency=5000").text)
-    assert "Not simulated" in words
-    assert "What limits more clients" in words
+def test_too_many_clients_are_bounded_and_simulated_on_request_alone(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(under_load, "_UNASKED_PLAIN", 10)
+    monkeypatch.setattr(under_load, "_UNASKED_COMPILED", 10)
+    page = client.get(f"{LOADED}&concurrency=4&requests_per_client=2").text
+    assert "Not simulated. 4 clients with 2 requests each" in words_of(page)
+    assert "What limits more clients" in words_of(page)
+    asked = next(link for link in links_of(page) if "simulate=yes" in link)
+    words = words_of(client.get(asked.partition("#")[0]).text)
+    assert "4 clients, 2 requests each" in words
+    assert "Not simulated" not in words
+
+
+def test_compiled_a_page_waits_for_far_more_clients(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(under_load, "simulate", refused)
+    crowd = f"{LOADED}&concurrency=200"
+    for able, words in ((False, "take longer than a page"), (True, "it was asked for")):
+        monkeypatch.setattr(under_load, "is_ready", lambda able=able: able)
+        assert words in words_of(client.get(crowd).text)
+
+
+def refused(*_: object, **__: object) -> None:
+    raise InvalidRequest("requests", "it was asked for")
+
+
+def links_of(page: str) -> list[str]:
+    return [html.unescape(link) for link in re.findall('href="([^"]*)"', page)]

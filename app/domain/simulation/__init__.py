@@ -7,9 +7,9 @@ results   TTFT in its parts, percentiles, throughput, goodput
 run       the three together
 """
 
-from app.domain.simulation.forms import can_compile
+from app.domain.simulation.forms import can_compile, is_ready
 from app.domain.simulation.load import ServedLoad
 from app.domain.simulation.results import Goodput, Simulation, Target, Timeline
 from app.domain.simulation.run import Simulator
 
-__all__ = ["Goodput", "ServedLoad", "Simulation", "Simulator", "Target", "Timeline", "can_compile"]
+__all__ = ["Goodput", "ServedLoad", "Simulation", "Simulator", "Target", "Timeline", "can_compile", "is_ready"]

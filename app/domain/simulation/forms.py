@@ -47,6 +47,11 @@ def compiled(name: str) -> Callable[..., None]:
         numba.config.CACHE_DIR = before
 
 
+def is_ready() -> bool:
+    """Whether a compiled simulation starts at once: it ran in this process before, or its machine code was kept on this machine."""
+    return can_compile() and (compiled.cache_info().currsize > 0 or any(_machine_code().rglob("*.nbc")))
+
+
 def _typed(function: Any) -> Callable[..., None]:
     found: Callable[..., None] = function
     return found

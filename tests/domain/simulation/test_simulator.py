@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from app.domain.errors import InvalidRequest
 from app.domain.prediction import Request
 from app.domain.schedule import Schedule
 from app.domain.serving import predict
-from app.domain.simulation import ServedLoad, Simulation, Simulator, Target
+from app.domain.simulation import ServedLoad, Simulation, Simulator, Target, forms
 from tests.domain.subjects import ENGINE, LLAMA_8B, SERVER, TEXTBOOK_8B, TEXTBOOK_H100, WINDOWED
 
 
@@ -205,3 +207,17 @@ def test_both_forms_agree_on_a_real_load(simulator: Simulator) -> None:
 def test_importing_the_domain_does_not_import_numba() -> None:
     code = "import sys, app.domain.serving, app.domain.simulation; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_a_kernel_that_was_kept_or_has_run_is_ready(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(forms, "can_compile", lambda: True)
+    monkeypatch.setattr(forms, "_machine_code", lambda: tmp_path)
+    monkeypatch.setattr(forms, "compiled", cache(lambda name: name))
+    assert not forms.is_ready()
+    (tmp_path / "kernel.nbc").touch()
+    assert forms.is_ready()
+    (tmp_path / "kernel.nbc").unlink()
+    forms.compiled("simulate")
+    assert forms.is_ready()
+    monkeypatch.setattr(forms, "can_compile", lambda: False)
+    assert not forms.is_ready()

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from app.domain.checks.files import TRUNCATED_FILE, UNKNOWN_SCHEMA, cut_off
 from app.domain.errors import ImportRefused
+from app.domain.run import Run
 from app.domain.text import clean_text
 from app.formats import (
     aiperf,
@@ -95,8 +96,13 @@ def _parsed(importer: Importer, document: Document, tried: tuple[tuple[str, str]
     except ImportRefused as refusal:
         raise ImportRefused(refusal.reason, (*tried, (importer.id, refusal.reason)), refusal.flag) from refusal
     partial = (cut_off(document.cut),) if document.cut else ()
-    done = tuple(replace(run, importer_version=importer.reading_version, flags=(*run.flags, *partial)) for run in runs)
+    done = tuple(replace(_storable(run), importer_version=importer.reading_version, flags=(*run.flags, *partial)) for run in runs)
     return ParsedFile(importer.id, done, document.warnings)
+
+
+def _storable(run: Run) -> Run:
+    """The run with its labels as text that any store and page can hold, whichever importer they come from."""
+    return replace(run, labels={clean_text(key): text for key, value in run.labels.items() if (text := clean_text(value))})
 
 
 def current_versions() -> dict[str, int]:

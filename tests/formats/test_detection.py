@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from app import formats
 from app.domain.errors import ImportRefused
+from app.domain.run import Run
 from app.formats import IMPORTERS, read_runs
 from app.formats.document import read_document
+from app.formats.importer import Importer
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 IDS = tuple(importer.id for importer in IMPORTERS)
@@ -101,3 +104,11 @@ def test_a_refusal_inside_an_importer_says_who_refused() -> None:
     with pytest.raises(ImportRefused) as refusal:
         read_runs("x", json.dumps({"model_id": "m", "mean_ttft_ms": 1.0, "completed": -1}).encode())
     assert refusal.value.tried[-1] == ("vllm_bench_serve", "completed must be a whole number of 0 or more, and is -1.")
+
+
+def test_labels_of_any_importer_are_text_that_can_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = Run(format="odd", labels={"rate\ud800": "\x00fast\ud800  lane", "gone": "\ud800"})
+    importer = Importer("odd", "an odd tool", matches=lambda document: None, parse=lambda document: [odd])
+    monkeypatch.setattr(formats, "IMPORTERS", (importer,))
+    (run,) = formats.read_runs("x", b"{}").runs
+    assert run.labels == {"rate": "fast lane"}

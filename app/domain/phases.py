@@ -6,7 +6,8 @@ section 4. Static batch of B: one pass with B sequences. Continuous batching at 
     itl = t_decode(C, context = prompt + output/2) + interference · (C - 1)/output · (t_prefill - t_weights)
 
 A newly admitted prompt rides along with a decode step, so what it adds is its pass without the weight read and the scheduler's step
-that the decode step pays anyway; a pipeline of pp stages works on pp groups of C/pp sequences, and a prompt holds one stage at a time.
+that the decode step pays anyway; a pipeline of pp stages works on pp groups of C/pp sequences, and a prompt holds each stage for its
+share of the work, also where its pieces are in several stages at once.
 """
 
 from dataclasses import dataclass, field
@@ -99,10 +100,11 @@ def price_request(question: Question) -> PricedRequest:
     load, element, reservation = question.load, question.formats.element_bytes(), question.schedule.mean_reservation
     space = footprint(question.architecture, question.hardware, element, load, reservation)
     running = _running_sequences(load, space, question.schedule)
-    prefill = _prefill(question)
+    alone = _stage_by_stage(question)
+    prefill = _over_stages(question, alone)
     decode = _decode(question, running, _mean_step(question, running))
     turn = _turn(question, running, prefill, decode)
-    interference = _interference(prefill, decode, question, running, turn)
+    interference = _interference(alone, decode, question, running, turn)
     itl = decode.time_s / load.accepted + interference
     return PricedRequest(
         prefill=prefill,
@@ -170,18 +172,22 @@ def _turn(question: Question, running: Quantity, prefill: PricedPass, decode: Pr
     return Turn(prefill.time_s, chunk.time_s, prompts, decode.time_s)
 
 
-def _prefill(question: Question) -> PricedPass:
-    """The prompt pass of all sequences of a batch; a cached prefix is context, not work."""
+def _stage_by_stage(question: Question) -> PricedPass:
+    """The prompt pass of all sequences of a batch, one pipeline stage after the other; a cached prefix is context, not work."""
     load = question.load
     new = load.prompt_tokens - load.cached_prefix_tokens
     if question.textbook:
         return _dense_pass(question, load.batch * new)
     numbers = pass_numbers(new, load.cached_prefix_tokens, load.batch)
-    priced = _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens, question.rates.attention_limit), with_prompt=True)
-    pieces = question.rates.micro_batch_tokens
-    if np.any(np.asarray(load.pp) > 1) and np.all(np.isfinite(np.asarray(pieces))):
-        return overlapped(priced, pipeline_gain(load.batch * new, pieces, load.pp))
-    return priced
+    return _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens, question.rates.attention_limit), with_prompt=True)
+
+
+def _over_stages(question: Question, priced: PricedPass) -> PricedPass:
+    """The same pass where its pieces are in several stages at once."""
+    load, pieces = question.load, question.rates.micro_batch_tokens
+    if question.textbook or not np.any(np.asarray(load.pp) > 1) or not np.all(np.isfinite(np.asarray(pieces))):
+        return priced
+    return overlapped(priced, pipeline_gain(load.batch * (load.prompt_tokens - load.cached_prefix_tokens), pieces, load.pp))
 
 
 def pipeline_gain(tokens: Quantity, piece: Quantity, stages: Quantity) -> Quantity:

@@ -317,3 +317,21 @@ def test_rates_may_be_arrays() -> None:
 def test_layers_of_one_part_count_half() -> None:
     halves = ModelArchitecture("m", "m", 8, 32, (LayerGroup(2, Attention(4, 2, 2)), LayerGroup(2, mlp=Mlp(16))))
     assert (halves.layers, halves.depth, halves.mixers, halves.feed_forwards) == (4, 2.0, 2, 2)
+
+
+def test_pieces_of_a_prompt_are_in_several_stages_at_once() -> None:
+    """1,200 tokens in three pieces of 400 are through two stages in four turns of a sixth each, not six: 1.5 times sooner."""
+    pieces = EngineProfile("e", "E", micro_batch_tokens=400)
+    request = Request(prompt_tokens=1200, pp=2)
+    whole, cut = (predict(MIXED, SERVER, request, engine=engine) for engine in (EngineProfile("e", "E"), pieces))
+    assert whole.prefill.time_s / cut.prefill.time_s == pytest.approx(1.5)
+    assert (cut.prefill.flops, cut.prefill.bytes) == (whole.prefill.flops, whole.prefill.bytes)
+    assert cut.decode == whole.decode  # a token has no pieces
+    one = dataclasses.replace(request, prompt_tokens=400)
+    assert (
+        predict(MIXED, SERVER, one, engine=pieces).prefill.time_s
+        == predict(MIXED, SERVER, one, engine=EngineProfile("e", "E")).prefill.time_s
+    )
+    # what a prompt takes from other requests is its work on each stage, however it overlaps
+    load = dataclasses.replace(request, concurrency=8, shortest_length=0.8)
+    assert len({predict(MIXED, SERVER, load, engine=engine).interference_s for engine in (EngineProfile("e", "E"), pieces)}) == 1

@@ -7,7 +7,7 @@ from app.domain.errors import InvalidRequest, PhaselineError
 from app.pages.compare_view import compare_values
 from app.pages.form import whole
 from app.pages.rendering import page_context, render
-from app.services.comparing import compare_runs
+from app.services.comparing import compare_runs, explained
 from app.services.runs import RunView, view
 from app.services.runs import page as run_page
 from app.store.records import RunFilters
@@ -29,7 +29,7 @@ def compare_page(request: Request) -> Response:
         views, comparisons = compare_runs(context, run_ids)
     except PhaselineError as error:
         return _choose(request, problem=str(error))
-    return render(request, "pages/compare.html", compare_values(views, comparisons, show_all), block="main")
+    return render(request, "pages/compare.html", compare_values(views, comparisons, explained(views, comparisons), show_all), block="main")
 
 
 def _choose(request: Request, base: RunView | None = None, problem: str = "") -> Response:

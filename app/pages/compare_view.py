@@ -11,8 +11,10 @@ from app.domain.metrics import METRICS, Metric
 from app.domain.observed import RequestTimes, measured_times
 from app.domain.quantity import NOT_KNOWN, change_percent, change_seconds, in_metric_unit, seconds
 from app.domain.run import Rate
+from app.pages.causes_view import CausesView, causes_view
 from app.pages.run_view import run_words
 from app.services import figures
+from app.services.diagnosing import Explained
 from app.services.runs import RunView
 from app.services.sentences import comparison_sentence
 
@@ -67,12 +69,15 @@ class PairView:
     settings: tuple[tuple[str, str, str], ...]
     steps: tuple[tuple[str, str, str, str], ...]
     waterfall: tuple[svg.WaterfallRow, ...]
+    why: CausesView
 
 
-def compare_values(views: Sequence[RunView], comparisons: Sequence[Comparison], show_all: bool) -> dict[str, Any]:
+def compare_values(
+    views: Sequence[RunView], comparisons: Sequence[Comparison], reasons: Sequence[Explained], show_all: bool
+) -> dict[str, Any]:
     """Everything the page of a comparison needs."""
     sides = [SideView(_LETTERS[index], view, run_words(view), measured_times(view.stored.run)) for index, view in enumerate(views)]
-    pairs = [_pair(_LETTERS[index + 1], comparison, show_all) for index, comparison in enumerate(comparisons)]
+    pairs = [_pair(_LETTERS[index], *both, show_all) for index, both in enumerate(zip(comparisons, reasons, strict=True), 1)]
     totals = [side.times.total_s for side in sides if side.times.total_s is not None]
     ids = [view.id for view in views]
     split = [(side, figures.decomposition(side.run)) for side in sides]
@@ -102,7 +107,7 @@ def _link(ids: Sequence[int], **more: str | None) -> str:
     return f"/compare?{urlencode(query)}"
 
 
-def _pair(letter: str, comparison: Comparison, show_all: bool) -> PairView:
+def _pair(letter: str, comparison: Comparison, reason: Explained, show_all: bool) -> PairView:
     rows = [
         _row(row, comparison.base.run.rate(row.key) or comparison.other.run.rate(row.key))
         for row in comparison.metrics
@@ -115,7 +120,14 @@ def _pair(letter: str, comparison: Comparison, show_all: bool) -> PairView:
             groups.append((title, members))
     settings = tuple((_setting(item.key), _shown(item.base), _shown(item.other)) for item in comparison.comparable.differing)
     return PairView(
-        letter, comparison, comparison_sentence(comparison), tuple(groups), settings, tuple(_steps(comparison)), _waterfall(comparison)
+        letter,
+        comparison,
+        comparison_sentence(comparison, reason.diagnosis),
+        tuple(groups),
+        settings,
+        tuple(_steps(comparison)),
+        _waterfall(comparison),
+        causes_view(reason),
     )
 
 

@@ -11,12 +11,14 @@ from app.domain.metrics import METRICS, Metric
 from app.domain.observed import measured_times, observed_first_token, observed_step
 from app.domain.quantity import NOT_KNOWN, bytes_, count, factor, in_metric_unit, moment, number, percent, seconds, tokens_rate
 from app.domain.run import Distribution, Rate, RequestCounts, RequestSamples, Run
+from app.pages.causes_view import causes_view
 from app.pages.identity_view import identity_rows
 from app.pages.prediction_view import Row, phase_rows
 from app.services import figures
+from app.services.diagnosing import explain_run
 from app.services.predicting import Answer, Question
 from app.services.runs import RunView
-from app.services.sentences import run_sentence
+from app.services.sentences import run_sentence, verdict_words
 
 _SAMPLES_BEYOND = 10
 _TAILS = {"p90": 0.10, "p95": 0.05, "p99": 0.01}
@@ -51,10 +53,11 @@ def run_page_values(view: RunView, samples: RequestSamples | None) -> dict[str, 
     split = figures.decomposition(view)
     flags = (*run.flags, *view.assessment.flags)
     withheld = run.withheld.union(*(flag.withholds for flag in view.assessment.flags))
+    explained = explain_run(view)
     return {
         "run": view,
         "sentence": run_sentence(run, view.assessment),
-        "lead": _lead(view),
+        "lead": " ".join((_lead(view), *verdict_words(explained.diagnosis))),
         "facts": _facts(view),
         "tiles": _tiles(view),
         "decomposition": split,
@@ -64,6 +67,7 @@ def run_page_values(view: RunView, samples: RequestSamples | None) -> dict[str, 
         "roofline_notes": roofline.notes if roofline else (),
         "beside": _beside(view),
         "phases": _phases(view),
+        "why": causes_view(explained),
         "pace": _pace(run),
         "spreads": [(spread, page_figure("distribution", spread)) for spread in figures.spreads(view, samples)],
         "distributions": _distributions(run, withheld),

@@ -6,6 +6,7 @@ from typing import Any
 
 from app.domain.architecture import ModelArchitecture
 from app.domain.diagnosis.vocabulary import Lever
+from app.domain.dtypes import number_format
 from app.domain.engine import EngineProfile
 from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
@@ -40,6 +41,13 @@ def _fewer_sequences(hardware: HardwareProfile, request: Request) -> Changed:
     return hardware, replace(request, batch=max(request.batch // 2, 1), concurrency=None if clients is None else max(clients // 2, 1))
 
 
+def _half_the_bytes(hardware: HardwareProfile, request: Request) -> Changed:
+    """The format half as wide: of 16 bit that of 8 which the device computes in, where it has one."""
+    if number_format(request.weight_dtype).payload_bytes == 2 and hardware.peak("fp8") is not None:
+        return hardware, replace(request, weight_dtype="fp8")
+    return changed(hardware, request, Change(weight_bytes=-1))
+
+
 def _half_cached(hardware: HardwareProfile, request: Request) -> Changed:
     return hardware, replace(request, cached_prefix_tokens=request.prompt_tokens // 2)
 
@@ -57,8 +65,8 @@ def _fp8_cache(hardware: HardwareProfile, request: Request) -> Changed:
 
 
 SIZED: Mapping[Lever, tuple[str, Callable[[HardwareProfile, Request], Changed]]] = {
-    "fewer_bytes": ("half the bytes per weight", _power(weight_bytes=-1)),
-    "more_quantisation": ("half the bytes per weight", _power(weight_bytes=-1)),
+    "fewer_bytes": ("half the bytes per weight", _half_the_bytes),
+    "more_quantisation": ("half the bytes per weight", _half_the_bytes),
     "more_bandwidth": ("twice the bandwidth", _power(bandwidth=1)),
     "more_flops": ("twice the FLOP/s", _power(flops=1)),
     "larger_batch": ("twice the batch", _power(batch=1)),

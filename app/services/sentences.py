@@ -7,6 +7,13 @@ from app.domain.run import Run
 from app.services.assessment import Assessment
 
 _FACTOR_FROM = 2.0
+_VERDICTS = {
+    "at_roofline": "at the roofline",
+    "good": "good",
+    "ordinary": "ordinary",
+    "overhead_bound": "overhead-bound",
+    "far_below": "far below the roofline",
+}
 _PLACES = {
     "queue": "Requests wait longer before their prompt is read",
     "client": "The added time lies on the client's side of the server",
@@ -72,17 +79,23 @@ def because(found: Diagnosis) -> tuple[str, ...]:
     return (f"{likely}{first_found.rule.title}{sums}.",)
 
 
-def diagnosis_sentence(found: Diagnosis) -> str:
-    """The finding of one run: its verdict with the arithmetic, then the reason."""
+def verdict_words(found: Diagnosis) -> tuple[str, ...]:
+    """The verdict on each phase that has one, with the share it rests on."""
     seen = found.observables
     parts = []
     if found.decode_verdict is not None:
-        word = found.decode_verdict.replace("_", " ")
+        word = _VERDICTS[found.decode_verdict]
         parts.append(f"Decode is {word}: {percent(seen['share_of_floor'])} of what its bytes allow at the achieved rate.")
     if found.prefill_verdict is not None and "prefill_share_of_achieved" in seen:
-        word = found.prefill_verdict.replace("_", " ")
-        parts.append(f"Prefill is {word}: {percent(seen['prefill_share_of_achieved'])} of the achieved FLOP/s.")
-    return " ".join((*parts, *because(found))) or "No rule of the decision table applies to what this run says."
+        word = _VERDICTS[found.prefill_verdict]
+        more = " or more" if seen.get("prefill_from_ttft") else ""
+        parts.append(f"Prefill is {word}: {percent(seen['prefill_share_of_achieved'])}{more} of the achieved FLOP/s.")
+    return tuple(parts)
+
+
+def diagnosis_sentence(found: Diagnosis) -> str:
+    """The finding of one run: its verdicts, then the reason."""
+    return " ".join((*verdict_words(found), *because(found))) or "No rule of the decision table applies to what this run says."
 
 
 def _moved_sentence(comparison: Comparison, prefill: float | None, decode: float | None) -> str:

@@ -103,7 +103,7 @@ def _prefill_shares(setup: Setup, run: Run) -> Seen:
     if found is None or setup.prefill_flops is None or found.value_s <= 0:
         return {}
     rate = setup.prefill_flops / found.value_s
-    shares = {"prefill_flops_per_s": rate}
+    shares = {"prefill_flops_per_s": rate, "prefill_from_ttft": float(found.key == "ttft_s")}
     if setup.peak_flops_per_s is not None:
         shares["prefill_share_of_specified"] = rate / setup.peak_flops_per_s
     if setup.achieved_flops_per_s is not None:

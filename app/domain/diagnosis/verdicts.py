@@ -24,11 +24,14 @@ def decode_verdict(seen: Seen) -> Verdict | None:
 
 
 def prefill_verdict(seen: Seen) -> Verdict | None:
-    """A prompt pass by its share of the achieved FLOP/s, on the same scale; a curve over the prompt says why it grows."""
+    """A prompt pass by its share of the achieved FLOP/s, on the same scale; a curve over the prompt says why it grows.
+
+    A TTFT holds more than the pass, so the share is a bound from below: it can say that the pass is good, not that it is bad.
+    """
     if seen.get("quadratic_share", 0.0) > QUADRATIC and seen["fit_error"] < FITS:
         return "quadratic_attention"
     share = seen.get("prefill_share_of_achieved")
-    if share is None:
+    if share is None or (share < ORDINARY and seen.get("prefill_from_ttft")):
         return None
     return "at_roofline" if share >= AT_ROOFLINE else "good" if share >= GOOD else "ordinary" if share >= ORDINARY else "far_below"
 

@@ -1,0 +1,114 @@
+"""Causes and levers as a page shows them: strength as counted signs, each lever once with its predicted effect on both phases."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.domain.diagnosis import Diagnosis, Finding
+from app.domain.quantity import change_percent, seconds
+from app.services.diagnosing import Explained
+from app.services.lever_effects import LeverEffect
+from app.services.sentences import because
+
+_MEDIUM_FROM = 0.5
+_WORDS: Mapping[str, str] = {
+    "fp8_kv": "KV cache of 8 bit",
+    "w8a8_or_fp8": "Weights and activations of 8 bit",
+    "cuda_graphs": "CUDA graphs",
+    "more_gpus": "More GPUs",
+    "more_tp": "More tensor parallelism",
+    "more_flops": "More FLOP/s",
+    "kv_watermark": "A watermark on the KV pool",
+    "async_mask": "Masks made beside the step",
+    "raise_max_num_seqs": "Raise the cap on running sequences",
+    "raise_max_num_batched_tokens": "Raise the chunk budget",
+    "raise_graph_batch_limit": "Capture graphs for larger batches",
+}
+
+
+@dataclass(frozen=True)
+class CauseRow:
+    """One cause: `strength` is its counted signs in words, `badge` the colour of its phase (empty: of neither)."""
+
+    found: Finding
+    strength: str
+    badge: str
+
+
+@dataclass(frozen=True)
+class LeverRow:
+    """One lever: `what` was changed and its effect on each phase; both effects empty where its size is not known."""
+
+    title: str
+    what: str
+    seen: str
+    prefill: str
+    decode: str
+    nothing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CausesView:
+    """What the block of causes and levers shows. `reason` is the first cause in one sentence, empty where none is offered."""
+
+    reason: str
+    causes: tuple[CauseRow, ...]
+    ruled_out: tuple[CauseRow, ...]
+    undetermined: tuple[tuple[str, str, str], ...]
+    levers: tuple[LeverRow, ...]
+
+
+def causes_view(explained: Explained) -> CausesView:
+    """The block for one diagnosis."""
+    found = explained.diagnosis
+    return CausesView(
+        " ".join(because(found)),
+        tuple(_cause(each) for each in found.findings),
+        tuple(_cause(each) for each in found.ruled_out),
+        tuple(_undetermined(found)),
+        tuple(_levers(explained)),
+    )
+
+
+def _cause(found: Finding) -> CauseRow:
+    word = "strong" if found.decided else "medium" if found.signs > found.of * _MEDIUM_FROM else "weak"
+    badge = {"prefill": "compute", "decode": "memory"}.get(found.rule.phase, "")
+    return CauseRow(found, f"{word}: {found.signs} of {found.of} sign{'s' if found.of != 1 else ''}", badge)
+
+
+def _undetermined(found: Diagnosis) -> list[tuple[str, str, str]]:
+    """The causes, what would tell, and the run that does it in words."""
+    rows = []
+    for each in found.undetermined:
+        run = ", ".join(f"{key.replace('_', ' ')} {', '.join(map(str, values))}" for key, values in (each.run or {}).items())
+        rows.append((" and ".join(cause.replace("_", " ") for cause in each.between), each.ask, run))
+    return rows
+
+
+def _levers(explained: Explained) -> list[LeverRow]:
+    """Those with a size first, the largest effect on either phase at the top."""
+    seen = {advice.lever: advice.seen for each in explained.diagnosis.findings for advice in reversed(each.rule.levers)}
+    sized = sorted(explained.diagnosis.levers, key=lambda lever: _size(explained.effects.get(lever)))
+    return [_lever(lever, seen.get(lever, ""), explained.effects.get(lever)) for lever in sized]  # type: ignore[call-overload]
+
+
+def _size(effect: LeverEffect | None) -> float:
+    """The smaller of the two ratios after / before: less is more effect; a lever without a size comes last."""
+    if effect is None:
+        return float("inf")
+    return min(after / before for before, after in (effect.ttft_s, effect.itl_s))
+
+
+def _lever(lever: str, seen: str, effect: LeverEffect | None) -> LeverRow:
+    title = _WORDS.get(lever) or lever.replace("_", " ").capitalize()
+    if effect is None:
+        return LeverRow(title, "", seen, "", "", ())
+    nothing = tuple(
+        f"Does nothing for {phase}: {why}."
+        for phase, why in (("prefill", effect.prefill_unmoved), ("decode", effect.decode_unmoved))
+        if why is not None
+    )
+    prefill, decode = (
+        "" if why is not None else f"{name} {seconds(pair[0])} → {seconds(pair[1])}, {change_percent(pair[1] / pair[0] - 1)}"
+        for name, pair, why in (("TTFT", effect.ttft_s, effect.prefill_unmoved), ("ITL", effect.itl_s, effect.decode_unmoved))
+    )
+    return LeverRow(title, effect.what, seen, prefill, decode, nothing)

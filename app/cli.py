@@ -32,6 +32,7 @@ from app.services.context import Context, make_context
 from app.services.diagnosing import Explained, explain_files
 from app.services.importing import ImportOutcome
 from app.services.local_profiles import local_book
+from app.services.markdown import comparison_markdown
 from app.services.plain_text import comparison_lines, prediction_lines, reading_lines, run_line, under_load_lines
 from app.services.predicting import answer, question_of
 from app.services.prediction_json import prediction_json
@@ -299,9 +300,13 @@ def _report_import(context: Context, outcome: ImportOutcome, loaded: SampleRuns 
 def compare_command(
     runs: Annotated[list[str], typer.Argument(help="Run ids or files; the first is the base.")],
     as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
 ) -> None:
-    """Which phase moved between runs, and by how much."""
+    """Which phase moved between runs, by how much, and why."""
     comparisons, reasons = _comparisons(runs)
+    if markdown and not as_json:
+        print(comparison_markdown(comparisons, reasons), end="")
+        return
     if as_json:
         _print_json(comparison_json(comparisons, reasons))
         return

@@ -287,6 +287,7 @@ def test_the_samples_are_stored_once_and_can_be_compared(run: Run) -> None:
     assert printed.code == 0
     assert printed.out.startswith("Prefill got ")
     assert "a mean request" in printed.out
+    assert run("compare", base, other, "--markdown").out.startswith(f"## Run {other} against run {base}")
 
 
 def test_files_are_compared_without_being_stored(run: Run, tmp_path: Path) -> None:

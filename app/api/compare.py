@@ -5,23 +5,26 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from app.api.answers import StrictJSON, csv_answer, problems
+from app.api.answers import Responses, StrictJSON, csv_answer, problems
 from app.api.comparison_shapes import ComparisonShape
 from app.api.dependencies import ContextDep
 from app.services.comparing import compare_runs, explained
 from app.services.comparison_json import comparison_json
+from app.services.markdown import comparison_markdown
 
 router = APIRouter(prefix="/compare", tags=["compare"])
 
 _COLUMNS = ("key", "stat", "base", "other", "delta", "ratio", "verdict", "note")
 RunId = Annotated[int, Query(ge=1, le=2**63 - 1)]
+OtherIds = Annotated[list[RunId], Query(min_length=1, max_length=7)]
+_MARKDOWN: Responses = {200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}}
 
 
 @router.get("", summary="What differs between runs, and which phase moved", response_model=ComparisonShape, responses=problems(404, 422))
 def get_comparison(
     context: ContextDep,
     base: RunId,
-    other: Annotated[list[Annotated[int, Query(ge=1, le=2**63 - 1)]], Query(min_length=1, max_length=7)],
+    other: OtherIds,
     as_: Annotated[Literal["json", "csv"], Query(alias="as")] = "json",
 ) -> Response:
     """`base` is compared with each `other`; the first pair stands at the top level. `as=csv` gives the metrics as rows."""
@@ -33,3 +36,12 @@ def get_comparison(
         ]
         return csv_answer("comparison.csv", ("base_run", "other_run", *_COLUMNS), rows)
     return StrictJSON(answer)
+
+
+@router.get(
+    ".md", summary="The same as Markdown, for a pull request", response_class=Response, responses={**_MARKDOWN, **problems(404, 422)}
+)
+def get_comparison_markdown(context: ContextDep, base: RunId, other: OtherIds) -> Response:
+    """The sentence, causes with what would refute them, and the metrics that both sides have."""
+    views, comparisons = compare_runs(context, [base, *other])
+    return Response(comparison_markdown(comparisons, explained(views, comparisons)), media_type="text/markdown; charset=utf-8")

@@ -163,3 +163,13 @@ def test_the_sample_runs_show_prefill_slower_and_decode_faster(stocked: TestClie
     parts = {part["phase"]: part["delta_s"] for part in answer["attribution"]["parts"]}
     assert parts["prefill"] > 0 > parts["decode"]
     assert answer["break_even_output_tokens"] > 1
+
+
+def test_the_same_as_markdown(api: TestClient, base: int) -> None:
+    other = stored(api, **slower(150, 8))
+    answer = api.get(f"{COMPARE}.md", params={"base": base, "other": other})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert answer.text.startswith(f"## Run {other} against run {base}\n")
+    assert "Refuted if" in answer.text
+    problem(api.get(f"{COMPARE}.md", params={"base": base, "other": 999999}), 404)

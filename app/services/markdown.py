@@ -1,0 +1,61 @@
+"""A comparison as Markdown, for a pull request or a chat. Words of files are escaped: they neither break a table nor become HTML."""
+
+import re
+from collections.abc import Sequence
+
+from app.domain.comparison import Comparison, MetricDelta
+from app.domain.metrics import METRICS
+from app.domain.quantity import change_percent, in_metric_unit
+from app.services.diagnosing import Explained
+from app.services.sentences import because, comparison_sentence
+
+_SHOWN = ("mean", "p50", "p99", "value")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+
+
+def comparison_markdown(comparisons: Sequence[Comparison], reasons: Sequence[Explained]) -> str:
+    """Each pair: its sentence, the causes with arithmetic and refutation, what is ruled out, and the metrics that both sides have."""
+    return "\n".join(line for pair in zip(comparisons, reasons, strict=True) for line in _pair(*pair)) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _pair(comparison: Comparison, explained: Explained) -> list[str]:
+    found = explained.diagnosis
+    sentence = " ".join((comparison_sentence(comparison, found), *because(found)))
+    lines = [f"## Run {comparison.other.id} against run {comparison.base.id}", "", escaped(sentence), ""]
+    lines += [f"- Not comparable: {escaped(reason)}" for reason in comparison.comparable.reasons]
+    for item in comparison.comparable.differing:
+        lines.append(f"- {escaped(item.key)}: {escaped(str(item.base))} → {escaped(str(item.other))}")
+    return [*lines, *_causes(explained), *_table(comparison)]
+
+
+def _causes(explained: Explained) -> list[str]:
+    found = explained.diagnosis
+    lines = ["", "### Why, most likely first", ""] if found.findings or found.ruled_out else []
+    for each in found.findings:
+        lines.append(f"{each.rank}. **{escaped(each.rule.title)}** ({each.rule.phase}, {each.signs} of {each.of} signs, {each.rule.id})")
+        lines += [f"   - {escaped(text)}" for text in (*each.sums, *each.evidence)]
+        if each.missing:
+            lines.append(f"   - Not known: {escaped(', '.join(each.missing))}")
+        lines.append(f"   - Refuted if {escaped(each.rule.refuted_by)}")
+    lines += [f"- Ruled out: {escaped(each.rule.title)}. {escaped(' '.join(each.against))}" for each in found.ruled_out]
+    return lines
+
+
+def _table(comparison: Comparison) -> list[str]:
+    rows = [row for row in comparison.metrics if row.stat in _SHOWN and row.base is not None and row.other is not None]
+    if not rows:
+        return []
+    return ["", "| metric | base | other | change | verdict |", "| --- | ---: | ---: | ---: | --- |", *map(_row, rows)]
+
+
+def _row(row: MetricDelta) -> str:
+    metric = METRICS[row.key]
+    change = "" if row.change is None else change_percent(row.change)
+    name = metric.title if row.stat == "value" else f"{metric.title}, {row.stat}"
+    cells = (name, in_metric_unit(row.base or 0.0, metric.unit), in_metric_unit(row.other or 0.0, metric.unit), change, row.verdict)
+    return f"| {' | '.join(escaped(cell) for cell in cells)} |"

@@ -24,7 +24,7 @@ from app.api.shapes import (
 from app.domain.errors import InvalidRequest
 from app.formats import current_versions
 from app.services import figures, runs
-from app.services.diagnosing import explain_run
+from app.services.diagnosing import explain_run, explain_runs
 from app.services.diagnosis_json import run_diagnosis_json
 from app.services.importing import ImportOutcome
 from app.services.problems import Problem
@@ -190,9 +190,15 @@ def get_decomposition(context: ContextDep, run_id: Id, figure: Annotated[Literal
 
 
 @router.get("/{run_id}/diagnosis", summary="Is it good, and what bounds it", response_model=DiagnosisShape, responses=problems(404, 422))
-def get_diagnosis(context: ContextDep, run_id: Id) -> Response:
-    """Verdicts of both phases by bytes really read and FLOPs done, causes with their evidence, and levers with their predicted size."""
-    return StrictJSON(run_diagnosis_json(explain_run(runs.view(context, run_id))))
+def get_diagnosis(
+    context: ContextDep, run_id: Id, beside: Annotated[list[Id] | None, Query(alias="with", max_length=63)] = None
+) -> Response:
+    """Verdicts of both phases by bytes really read and FLOPs done, causes with their evidence, and levers with their predicted size.
+
+    `with` names further runs of the same deployment, at other loads, prompt lengths or degrees of parallelism, or repeats.
+    """
+    views = runs.views(context, list(dict.fromkeys((run_id, *(beside or ())))))
+    return StrictJSON(run_diagnosis_json(explain_run(views[0]) if len(views) == 1 else explain_runs(views)))
 
 
 @router.get(

@@ -1,11 +1,12 @@
 """Stored runs diagnosed: what is known about each deployment from its file and its prediction, and the levers with their sizes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from app.domain.comparison import Comparison
 from app.domain.diagnosis import Diagnosis, Setup, Subject, diagnose, diagnose_pair
+from app.domain.diagnosis.curves import along
 from app.domain.dtypes import number_format
 from app.domain.errors import PhaselineError
 from app.domain.run import Run
@@ -32,6 +33,18 @@ def explain_run(view: RunView) -> Explained:
     """Is this run good, what bounds it, and which levers apply."""
     found = diagnose(deployment(view))
     return Explained(found, _effects(view, found))
+
+
+def explain_runs(views: Sequence[RunView]) -> Explained:
+    """Runs of one deployment at several loads, prompt lengths or degrees of parallelism, or repeats: what their curve says.
+
+    What is known beside them, and the size of levers, is that of the last along what differs.
+    """
+    told = {view.id: deployment(view) for view in views}
+    runs = along([found.runs[0] for found in told.values()])
+    last = next(view for view in views if told[view.id].runs[0] is runs[-1])
+    found = diagnose(Subject(runs, told[last.id].setup))
+    return Explained(found, _effects(last, found))
 
 
 def explain_pair(comparison: Comparison, base: RunView, other: RunView) -> Explained:

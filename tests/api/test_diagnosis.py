@@ -72,5 +72,38 @@ def test_words_are_those_of_the_vocabulary(api: TestClient) -> None:
     assert {lever["lever"] for each in found["findings"] for lever in each["levers"]} <= set(LEVERS)
 
 
+def test_runs_of_one_deployment_are_read_as_a_curve(api: TestClient) -> None:
+    # 51 tokens in 10 ms each; from 8 clients on 8 run at a time: 800 tokens/s, and the others wait.
+    numbers = []
+    for clients, ttft, rate in ((1, 50.0, 100.0), (8, 60.0, 795.0), (64, 3500.0, 800.0)):
+        whole, seconds = ttft + 500, 640 * 51 / rate
+        times = {
+            f"{stat}_{name}_ms": value
+            for name, value in (("ttft", ttft), ("tpot", 10.0), ("itl", 10.0), ("e2el", whole))
+            for stat in ("mean", "median")
+        }
+        counts = {
+            "completed": 640,
+            "num_prompts": 640,
+            "total_input_tokens": 64000,
+            "total_output_tokens": 32640,
+            "max_concurrency": clients,
+        }
+        rates = {
+            "request_throughput": 640 / seconds,
+            "output_throughput": rate,
+            "total_token_throughput": 96640 / seconds,
+            "duration": seconds,
+        }
+        sent = api.post(f"{API}/runs", content=data_of(served(**times, **counts, **rates)))
+        numbers.append(ok(sent, sent.status_code)["runs"][0]["id"])
+    found = ok(api.get(f"{API}/runs/{numbers[0]}/diagnosis", params={"with": numbers[1:]}))
+    assert found["findings"][0]["cause"] == "running_sequence_cap"
+    assert found["phase"] == "queue"
+    assert found["observables"]["running"] == pytest.approx(8)
+    assert [level["at"] for level in found["levels"]] == [1, 8, 64]
+    problem(api.get(f"{API}/runs/{numbers[0]}/diagnosis", params={"with": [999999]}), 404)
+
+
 def test_an_unknown_run(api: TestClient) -> None:
     problem(api.get(f"{API}/runs/999999/diagnosis"), 404)

@@ -135,6 +135,8 @@ class Bands:
 
 
 FEWEST_FOR_A_BAND = 12
+# Quantiles whose band, made from the left-out rows of some models, holds about 90 % of those of another model: 5 % and 95 % held 77 %.
+EDGES = (0.02, 0.98)
 
 
 def band(ratios: Floats, wider: Floats) -> tuple[float, float]:
@@ -142,7 +144,7 @@ def band(ratios: Floats, wider: Floats) -> tuple[float, float]:
     own = ratios if len(ratios) >= FEWEST_FOR_A_BAND else wider
     if len(own) < FEWEST_FOR_A_BAND:
         return 0.5, 2.0
-    low, high = np.quantile(own, [0.05, 0.95])
+    low, high = np.quantile(own, EDGES)
     return min(_three(low), 0.97), max(_three(high), 1.03)
 
 

@@ -1,0 +1,176 @@
+"""The text of docs/accuracy.md: every figure in it is one that the command printed."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from benchmarks.report import Report, Target
+
+_TITLES = {
+    "dense_tpot": "dense TPOT",
+    "moe_tpot": "mixture TPOT",
+    "dense_ttft": "dense TTFT",
+    "moe_ttft": "mixture TTFT",
+    "disagg_tpot": "disaggregated TPOT",
+    "decode16": "single stream, decode, 16 bit",
+    "decode_quantised": "single stream, decode, quantised",
+    "prefill": "single stream, prefill",
+}
+_KINDS = {"left_out": "model left out", "device_left_out": "device left out", "calibrated": "calibrated, 16 points"}
+_SHOWN_GROUPS = 8
+
+INTRODUCTION = """# Accuracy
+
+Made by `python -m benchmarks.accuracy --markdown`; nothing here was written by hand but the words. Errors are absolute percentage errors
+of times, median / mean. Three kinds are kept apart: **fit** (the profiles as shipped, on the rows that they were fitted to, which says how
+well they describe them and no more), **left out** (fits that saw no row of the same model, or of the same device: what to expect of a new
+one) and **calibrated** (from the latter, with up to 16 points of one's own engine, device and precision, scored on others).
+
+The rows are published measurements (`app/catalog/measured.csv`). One measurement under several labels counts once. Excluded are only rows
+that say they speculate, rows that their publisher rejected, and rows that beat the floor at specified rates, which nothing can; the line
+"nothing excluded" counts them. No constant belongs to a row, a model or a source.
+"""
+
+WHY_NOT = """Where a peer is nearer in the last column: TTFT of mixtures on TensorRT-LLM with the model left out (without one of its two
+models the other alone sets front-end and prefill constants, and half of these rows hold a start-up); single-stream prefill on engines
+without a profile of their own or with one fitted on served load, a handful of rows each. aiconfigurator's answers rest on tables measured
+on these devices.
+"""
+
+WORST = """
+## The worst groups, and why
+
+- **TTFT under load** holds the start of the benchmark, warm-up and queues: in many rows it is larger at half the load, or twice that of the
+  same load with longer answers. Such rows are scored and not fitted; no model without the benchmark's own order of requests gets near them.
+- **Mixtures left out**: speculation is not labelled in the source. Rows whose TPOT is far below the prediction at few clients are probably
+  speculative; nothing in the row says so, so they stay.
+- **Dense TPOT, mean**: a handful of rows of pre-releases (TensorRT-LLM 1.3.0rc1 on GB200: 30 to 170 ms at 2 to 30 clients; vLLM 0.12 in
+  fp8) lie far from any other row of the same engine. They are counted; their median is not moved by them, their mean is.
+- **Disaggregated TPOT** is printed and not judged: whether a row speculates is not known, and a third of them beat their decode floor.
+- **Single-stream prefill**: sources differ in what they time (one pass, a pass with the first step, a warm or a cold one), and one engine's
+  kernels for prompts differ between back ends that the row does not name.
+"""
+
+
+def markdown(report: Report, targets: Mapping[str, Target], peers: Mapping[str, Any] | None) -> str:
+    """The whole page."""
+    parts = [INTRODUCTION, _conditions(report), _main_table(report), _target_table(report, targets), _bands(report), _groups(report), WORST]
+    if peers is not None:
+        parts.append(_peers(peers))
+    return "\n".join(part.rstrip() + "\n" for part in parts).rstrip()
+
+
+def _conditions(report: Report) -> str:
+    found = report.conditions
+    return (
+        f"Conditions: cost model `{found['model_version']}`, {found['measurements']:,} measurements, {found['distinct']:,} distinct; "
+        f"unpriced {_percent(report.figures['unpriced_share'])} of the answerable rows.\n"
+    )
+
+
+def _find(report: Report, **by: str) -> Mapping[str, Any] | None:
+    return next((group for group in report.groups if group["by"] == by), None)
+
+
+def _main_table(report: Report) -> str:
+    lines = [
+        "## All rows",
+        "",
+        "| population | n | fit | nothing excluded | within 20 % | bias | model left out | device left out | calibrated |",
+    ]
+    lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for name, title in _TITLES.items():
+        fit, whole = _find(report, population=name), _find(report, population=name, exclusions="none")
+        if fit is None:
+            continue
+        kinds = [_find(report, population=name, kind=kind) for kind in _KINDS]
+        cells = [title, f"{fit['n']:,}", _pair(fit), _pair(whole), _percent(fit["within_20"]), _signed(fit["bias"]), *map(_pair, kinds)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _target_table(report: Report, targets: Mapping[str, Target]) -> str:
+    lines = ["## Targets", "", "| figure | target | reached | |", "| --- | ---: | ---: | --- |"]
+    for name, target in targets.items():
+        value = report.figures.get(name)
+        if value is not None:
+            word = "yes" if target.reached(value) else "**no**"
+            lines.append(f"| `{name}` | {target.side} {_percent(target.bound)} | {_percent(value)} | {word} |")
+    return "\n".join(lines) + "\n"
+
+
+def _bands(report: Report) -> str:
+    lines = [
+        "## Ranges",
+        "",
+        "Share of measurements of left-out models inside the 90 % band made from the other models of their engine:",
+        "",
+    ]
+    lines += ["| population | n | inside |", "| --- | ---: | ---: |"]
+    for name, title in _TITLES.items():
+        found = _find(report, population=name, band="models left out")
+        if found is not None:
+            lines.append(f"| {title} | {found['n']:,} | {_percent(found['covered'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _groups(report: Report) -> str:
+    lines = ["## By group", "", "With the profiles as shipped, exclusions made; the largest groups of each kind.", ""]
+    lines += ["| phase | group | n | median / mean | bias | within 20 % |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    counted: dict[tuple[str, str], int] = {}
+    for group in report.groups:
+        by = group["by"]
+        if "phase" not in by or "median_ape" not in group:
+            continue
+        kind = next(key for key in by if key != "phase")
+        counted[by["phase"], kind] = counted.get((by["phase"], kind), 0) + 1
+        if counted[by["phase"], kind] <= _SHOWN_GROUPS:
+            words = f"{kind}: {by[kind]}"
+            lines.append(
+                f"| {by['phase']} | {words} | {group['n']:,} | {_pair(group)} | {_signed(group['bias'])} | {_percent(group['within_20'])} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _peers(peers: Mapping[str, Any]) -> str:
+    """The comparison, group by group where both answer."""
+    lines = ["## Beside other predictors", ""]
+    lines.append("On the rows that both answer, as `python -m benchmarks.peers` ran them; each in an environment of its own.")
+    lines += [
+        "",
+        "| peer | group | n | its median / mean | ours | ours, model left out | nearer |",
+        "| --- | --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for group in peers["groups"]:
+        if "peer" in group["by"] and "ours_median_ape" in group:
+            lines.append(_peer_line(group))
+    return "\n".join([*lines, "", WHY_NOT, *_refusals(peers["groups"]), ""])
+
+
+def _peer_line(group: Mapping[str, Any]) -> str:
+    by = group["by"]
+    ours = f"{_percent(group['ours_median_ape'])} / {_percent(group['ours_mean_ape'])}"
+    left = group.get("ours_left_out_median_ape")
+    apart = "" if left is None else f"{_percent(left)} / {_percent(group['ours_left_out_mean_ape'])}"
+    fair = group["ours_median_ape"] if left is None else left
+    word = "Phaseline" if fair <= group["median_ape"] else f"**{by['peer']}**"
+    return f"| {by['peer']} | {by['group']} | {group['n']:,} | {_pair(group)} | {ours} | {apart} | {word} |"
+
+
+def _refusals(found: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"- {group['by']['peer']} gives no answer to {group['n']:,} rows: {group['by']['refused']}."
+        for group in found
+        if "refused" in group["by"]
+    ]
+
+
+def _pair(group: Mapping[str, Any] | None) -> str:
+    return "" if group is None else f"{_percent(group['median_ape'])} / {_percent(group['mean_ape'])}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _signed(value: float) -> str:
+    return f"{100 * value:+.1f} %"

@@ -4,11 +4,10 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from app.api.answers import StrictJSON, changes, problems
-from app.api.bodies import CacheBody, ModelBody
+from app.api.bodies import ModelBody
 from app.api.dependencies import ContextDep, Slug
-from app.api.shapes import CacheShape, ModelList, ModelShape
+from app.api.shapes import ModelList, ModelShape
 from app.services import profiles
-from app.services.kv_cache import cache_json
 from app.services.profile_json import model_json
 
 router = APIRouter(prefix="/models", tags=["models"])
@@ -25,12 +24,6 @@ def get_model_list(context: ContextDep) -> Response:
 def post_model(context: ContextDep, body: ModelBody) -> Response:
     """An architecture that is not priced yet is refused naming the field."""
     return StrictJSON(model_json(profiles.create_model(context, body.model_dump(exclude_unset=True)), "user"), status_code=201)
-
-
-@router.post("/cache", summary="The KV cache of a config", response_model=CacheShape, responses=changes(422))
-def post_cache(body: CacheBody) -> Response:
-    """Nothing is stored; pieces of a config are enough, and one that is not priced yet may still tell its cache."""
-    return StrictJSON(cache_json(body.config, body.context, body.kv_dtype))
 
 
 @router.get("/{slug}", summary="One model", response_model=ModelShape, responses=problems(404, 422))

@@ -15,7 +15,7 @@ CONTRACT = {
     "/api/v1/calibrations": {"get", "post"},
     "/api/v1/calibrations/{number}": {"get", "delete"},
     "/api/v1/models": {"get", "post"},
-    "/api/v1/models/cache": {"post"},
+    "/api/v1/kv-cache": {"post"},
     "/api/v1/models/{slug}": {"get", "patch", "delete"},
     "/api/v1/runs": {"get", "post"},
     "/api/v1/runs/{run_id}": {"get", "patch", "delete"},

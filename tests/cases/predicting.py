@@ -44,7 +44,7 @@ def cached(given: Given, client: TestClient) -> Outcome:
     if "full_layers" in config:
         config["layer_types"] = ["full_attention"] * config.pop("full_layers") + ["sliding_attention"] * config.pop("sliding_layers")
     body = {"config": config, "kv_dtype": KV_FORMATS[given["kv_bytes"]]}
-    answer = client.post(f"{API}/models/cache", json=body | ({"context": given["context"]} if "context" in given else {}))
+    answer = client.post(f"{API}/kv-cache", json=body | ({"context": given["context"]} if "context" in given else {}))
     found = answer.json()
     if "intermediate_size" in config:
         found["architecture"] = architecture_json(from_config(named(config)))

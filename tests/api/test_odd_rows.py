@@ -65,6 +65,14 @@ def test_row_30(tmp_path_factory: pytest.TempPathFactory) -> None:
         ok(small.post(RUNS, content=served_file(1)), 201)
 
 
+MEASURED = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(status)
+"""
+
+
 @pytest.mark.parametrize(
     ("requests", "gaps", "limit_mib"),
     [(80_000, 3, 300), pytest.param(1_000_000, 1, 1024, marks=[pytest.mark.soak, pytest.mark.timeout(900)])],
@@ -74,16 +82,13 @@ def test_row_31(tmp_path: Path, requests: int, gaps: int, limit_mib: int) -> Non
     path = tmp_path / "many.json"
     path.write_bytes(many_requests(requests, gaps))
     environment = {"PATH": os.environ["PATH"], "PHASELINE_DATA_DIR": str(tmp_path / "data"), "PYTHONPATH": str(ROOT)}
-    with (tmp_path / "answer.json").open("wb") as answer:
-        command = [sys.executable, "-m", "app", "import", str(path), "--json"]
-        process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=answer)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    (run,) = json.loads((tmp_path / "answer.json").read_bytes())["runs"]
+    # The system counts what this large process holds as the most its child ever held; so a small one stands between and measures.
+    command = [sys.executable, "-c", MEASURED, sys.executable, "-m", "app", "import", str(path), "--json"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    (run,) = json.loads(done.stdout)["runs"]
     assert run["metrics"]["ttft_s"]["n"] == requests
     assert run["metrics"]["chunk_gap_s"]["n"] == gaps * requests
-    assert usage.ru_maxrss / 1024 < limit_mib
+    assert int(done.stderr.split()[-1]) / 1024 < limit_mib
 
 
 def many_requests(number: int, gaps: int) -> bytes:

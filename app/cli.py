@@ -35,7 +35,7 @@ from app.services.local_profiles import local_book
 from app.services.markdown import comparison_markdown
 from app.services.plain_text import comparison_lines, prediction_lines, reading_lines, run_line, under_load_lines
 from app.services.predicting import answer, question_of
-from app.services.prediction_json import prediction_json
+from app.services.prediction_json import answer_json
 from app.services.profiles import catalog_book, read_book
 from app.services.reading import read_files
 from app.services.refusals import refusal_json
@@ -174,7 +174,7 @@ def predict(
     if simulated or rate is not None or target != Target():
         served = simulate(found, Arrivals(request_rate_per_s=rate, requests=requests, seed=seed), target)
     if as_json:
-        _print_json(prediction_json(found.prediction, served))
+        _print_json(answer_json(found, served))
         return
     print("\n".join([*(under_load_lines(served) if served else ()), *prediction_lines(found.prediction)]))
 

@@ -13,7 +13,7 @@ from app.domain.simulation import Target
 from app.domain.what_if import RANGES, Change
 from app.services.maps import map_figure, map_json, map_of
 from app.services.predicting import Answer, answer, question_of
-from app.services.prediction_json import prediction_json
+from app.services.prediction_json import answer_json
 from app.services.profiles import read_book
 from app.services.sweeping import sweep
 from app.services.under_load import Arrivals, UnderLoad, simulate
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/predict", tags=["predict"])
 @router.get("", summary="One prediction from query parameters", response_model=PredictionShape, responses=problems(422))
 def get_prediction(context: ContextDep, query: Annotated[PredictionQuery, Query()]) -> Response:
     """The founding case when nothing is given; the pages / and /predict take the same keys."""
-    return StrictJSON(prediction_json(answer(read_book(context), question_of(query.model_dump())).prediction))
+    return StrictJSON(answer_json(answer(read_book(context), question_of(query.model_dump()))))
 
 
 @router.post("", summary="One prediction, or a grid of them", response_model=PredictionShape | SweepShape, responses=problems(403, 422))
@@ -36,7 +36,7 @@ def post_prediction(context: ContextDep, body: PredictionBody) -> Response:
     if body.sweep is not None:
         return StrictJSON(sweep(book, question, body.sweep))
     found = answer(book, question)
-    return StrictJSON(prediction_json(found.prediction, _simulated(found, body)))
+    return StrictJSON(answer_json(found, _simulated(found, body)))
 
 
 def _simulated(found: Answer, body: PredictionBody) -> UnderLoad | None:

@@ -63,6 +63,17 @@ def chosen(
     )
 
 
+def held(
+    engine: EngineProfile | None, architecture: ModelArchitecture, hardware: HardwareProfile, formats: Formats
+) -> EngineProfile | None:
+    """The fit that goes for this question, held: a change of the question is then priced with it too, whatever fit would go for that.
+
+    What one lever does must not be mixed with how another fit came out.
+    """
+    profile = chosen(engine, architecture, hardware, formats)
+    return None if profile is None else replace(profile, variants=(), fitted_on=())
+
+
 def _named(figures: EngineProfile, engine: EngineProfile) -> EngineProfile:
     """A variant's figures under the engine's name, with its schedule and what a calibration made of it."""
     return replace(

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from app.domain.checks.files import TRUNCATED_FILE, UNKNOWN_SCHEMA, cut_off
 from app.domain.errors import ImportRefused
-from app.domain.run import Run
 from app.domain.text import clean_text
 from app.formats import (
     aiperf,
@@ -38,6 +37,7 @@ from app.formats.companions import companion_of
 from app.formats.document import Document, archive_kind, read_document
 from app.formats.importer import Importer, ParsedFile
 from app.formats.joining import joined_parts
+from app.formats.storable import storable
 
 __all__ = ["IMPORTERS", "ParsedFile", "archive_kind", "current_versions", "joined", "read_runs"]
 
@@ -96,13 +96,8 @@ def _parsed(importer: Importer, document: Document, tried: tuple[tuple[str, str]
     except ImportRefused as refusal:
         raise ImportRefused(refusal.reason, (*tried, (importer.id, refusal.reason)), refusal.flag) from refusal
     partial = (cut_off(document.cut),) if document.cut else ()
-    done = tuple(replace(_storable(run), importer_version=importer.reading_version, flags=(*run.flags, *partial)) for run in runs)
+    done = tuple(replace(storable(run), importer_version=importer.reading_version, flags=(*run.flags, *partial)) for run in runs)
     return ParsedFile(importer.id, done, document.warnings)
-
-
-def _storable(run: Run) -> Run:
-    """The run with its labels as text that any store and page can hold, whichever importer they come from."""
-    return replace(run, labels={clean_text(key): text for key, value in run.labels.items() if (text := clean_text(value))})
 
 
 def current_versions() -> dict[str, int]:

@@ -7,11 +7,13 @@ from typing import Any
 from app.domain.dtypes import number_format
 from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
+from app.domain.nearest import Near
 from app.domain.observed import RequestTimes, predicted_times
 from app.domain.prediction import PassCost, Prediction
 from app.domain.quantity import byte_rate, bytes_, count, factor, flops, flops_rate, percent, seconds
 from app.pages.form import PredictForm
 from app.services.figures import prediction_roofline
+from app.services.nearest import nearest
 from app.services.predicting import Answer, answer
 from app.services.profiles import ProfileBook
 
@@ -51,6 +53,7 @@ class PredictionView:
     roofline: dict[str, Any]
     headline: str
     left_behind: str
+    nearest: tuple[Near, ...]
 
     @property
     def prediction(self) -> Prediction:
@@ -75,6 +78,7 @@ def view_of(found: Answer) -> PredictionView:
         if gaps
         else f"The whole request is its first token: {seconds(prediction.total_s)}",
         left_behind=_left_behind(found),
+        nearest=nearest(found),
     )
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from app.domain.errors import PhaselineError
 from app.domain.prediction import Prediction
+from app.domain.profile_choice import held
+from app.domain.rates import Formats
 from app.domain.serving import predict
 from app.domain.what_if import RANGES, Change, Lever, changed, unmoved
 from app.services.predicting import Answer, Question, answer
@@ -62,8 +64,10 @@ def what_if(book: ProfileBook, question: Question, change: Change) -> WhatIf:
 
 
 def _after(before: Answer, change: Change) -> Answer:
-    hardware, request = changed(before.hardware, before.question.request, change)
-    prediction = predict(before.model.architecture, hardware, request, engine=before.engine)
+    asked, architecture = before.question.request, before.model.architecture
+    hardware, request = changed(before.hardware, asked, change)
+    engine = held(before.engine, architecture, before.hardware, Formats.of(asked, architecture))
+    prediction = predict(architecture, hardware, request, engine=engine)
     return replace(before, question=replace(before.question, request=request), hardware=hardware, prediction=prediction)
 
 

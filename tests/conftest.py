@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from app.main import create_app
 from app.services.context import Context
 from app.settings import Settings
+from tests.chromium import chromium as chromium
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -186,7 +186,7 @@ def test_a_run_is_matched_to_a_model_of_ones_own_by_the_name_in_its_file(api: Te
 def test_the_cache_of_pieces_of_a_config(api: TestClient) -> None:
     """32 layers, 2 · 8 · 128 elements of one byte each: 65,536 bytes a token, 2^26 for 1,024."""
     config = {"num_hidden_layers": 32, "num_key_value_heads": 8, "head_dim": 128}
-    found = ok(api.post(f"{MODELS_PATH}/cache", json={"config": config, "context": 1024, "kv_dtype": "fp8"}))
+    found = ok(api.post(f"{API}/kv-cache", json={"config": config, "context": 1024, "kv_dtype": "fp8"}))
     CacheShape.model_validate(found)
     assert (found["kv_bytes_per_token"], found["kv_bytes"], found["kv_gib"]) == (65_536, 2**26, 0.0625)
     assert found["expanded"] == {"kv_bytes_per_token": None, "factor": None}
@@ -194,7 +194,7 @@ def test_the_cache_of_pieces_of_a_config(api: TestClient) -> None:
 
 
 def test_the_cache_of_a_config_with_a_model_type_is_that_of_its_model(api: TestClient) -> None:
-    found = ok(api.post(f"{MODELS_PATH}/cache", json={"config": TINY, "context": 10}))
+    found = ok(api.post(f"{API}/kv-cache", json={"config": TINY, "context": 10}))
     assert (found["num_hidden_layers"], found["kv_bytes"]) == (2, 2 * 2 * 4 * 16 * 2 * 10)
 
 
@@ -209,5 +209,5 @@ def test_the_cache_of_a_config_with_a_model_type_is_that_of_its_model(api: TestC
     ],
 )
 def test_a_cache_that_cannot_be_told_is_refused_by_field(api: TestClient, body: dict[str, Any], field: str) -> None:
-    answer = problem(api.post(f"{MODELS_PATH}/cache", json=body), 422)
+    answer = problem(api.post(f"{API}/kv-cache", json=body), 422)
     assert field in str(answer.get("errors", answer))

@@ -1,4 +1,4 @@
-"""A real server and a real browser, one of each per worker, and windows that remember everything their pages complained about."""
+"""A real server, one per worker, and windows that remember everything their pages complained about."""
 
 import os
 import socket
@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from tests.browser.window import Site, Window
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
 READY_WITHIN_S = 30
 # A page answers in a tenth of a second; what takes this long on a busy machine is broken.
 TIMEOUT_MS = 15_000
@@ -24,10 +22,8 @@ expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def server(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[Site]:
     """`phaseline serve` as a process of its own, on a free port, with data of its own; none of the user's settings reach it."""
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"{CHROMIUM} is missing: install Debian's chromium (scripts/install_test_packages, as root)")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
@@ -59,15 +55,6 @@ def _wait(site: Site, process: "subprocess.Popen[bytes]", log: Path) -> None:
         except OSError:
             time.sleep(0.05)
     raise AssertionError(f"the server did not become ready: {log.read_text()[-2000:]}")
-
-
-@pytest.fixture(scope="session")
-def chromium(server: Site) -> Iterator[Browser]:
-    """Debian's chromium without a screen."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

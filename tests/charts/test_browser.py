@@ -24,16 +24,6 @@ from tests.made_up import H100, measured_run, operator_prediction, request_sampl
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 HOSTILE = '<a href="https://evil.example" target="_top">x</a><b style="color:red">%{x}</b>'
 PAGE = """{% extends "base.html" %}{% block title %}Charts{% endblock %}{% block main %}
 <form hx-get="/part" hx-target="#out" hx-swap="outerHTML" hx-trigger="submit" action="/part"><button id="go">Go</button></form>
@@ -103,17 +93,6 @@ def address() -> Iterator[str]:
     thread.join()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not CHROMIUM.exists():
-        pytest.skip("Debian's chromium is not installed: apt-get install chromium")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
-        yield chromium
-        chromium.close()
-
-
 def until(page: Any, condition: str) -> None:
     """Wait for a condition. The page's policy forbids the way in which playwright would poll for it."""
     for _ in range(200):
@@ -123,8 +102,8 @@ def until(page: Any, condition: str) -> None:
     pytest.fail(f"not within ten seconds: {condition}")
 
 
-def opened(browser: Any, address: str, width: int = 1200, scheme: str = "light") -> tuple[Any, list[str]]:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+def opened(chromium: Any, address: str, width: int = 1200, scheme: str = "light") -> tuple[Any, list[str]]:
+    page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
@@ -138,8 +117,8 @@ LINE = "getComputedStyle(document.querySelectorAll('#out .plot path.js-line')[3]
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1440])
-def test_charts_are_drawn_without_a_console_message(browser: Any, address: str, width: int, scheme: str) -> None:
-    page, said = opened(browser, address, width, scheme)
+def test_charts_are_drawn_without_a_console_message(chromium: Any, address: str, width: int, scheme: str) -> None:
+    page, said = opened(chromium, address, width, scheme)
     heights = page.evaluate("[...document.querySelectorAll('[data-chart=roofline] .main-svg')].map((svg) => svg.clientHeight)")
     assert set(heights) == {260 if width == 400 else 330}
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -148,8 +127,8 @@ def test_charts_are_drawn_without_a_console_message(browser: Any, address: str, 
     assert said == []
 
 
-def test_the_theme_redraws_and_a_swap_draws_anew(browser: Any, address: str) -> None:
-    page, said = opened(browser, address)
+def test_the_theme_redraws_and_a_swap_draws_anew(chromium: Any, address: str) -> None:
+    page, said = opened(chromium, address)
     light = page.evaluate(LINE)
     page.click("[data-theme-toggle]")
     until(page, f"{LINE} !== '{light}'")
@@ -163,8 +142,8 @@ def test_the_theme_redraws_and_a_swap_draws_anew(browser: Any, address: str) -> 
     assert said == []
 
 
-def test_a_point_tells_what_it_is(browser: Any, address: str) -> None:
-    page, said = opened(browser, address)
+def test_a_point_tells_what_it_is(chromium: Any, address: str) -> None:
+    page, said = opened(chromium, address)
     box = page.locator("#out .plot .points path.point").last.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_selector("#out .hoverlayer .hovertext")

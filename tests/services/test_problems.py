@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.domain.calibration import CalibrationRefused
 from app.domain.errors import Conflict, ImportRefused, InvalidRequest, NotFound, PhaselineError, TooLarge, UnknownName, UnsupportedModel
 from app.services.problems import TITLES, Problem, invalid_input, problem_of
 from app.settings import SettingsError
@@ -25,6 +26,7 @@ from app.store.profiles import ReadOnlyProfile, SlugTaken
         (DatabaseBusy("x."), 503, {}),
         (DatabaseUnusable("x."), 503, {}),
         (SettingsError("x."), 422, {}),
+        (CalibrationRefused("x."), 422, {}),
         (PhaselineError("x."), 422, {}),
     ],
 )
@@ -45,7 +47,7 @@ def test_every_kind_of_error_is_listed_above() -> None:
     known = {
         "PhaselineError", "InvalidRequest", "UnsupportedModel", "UnknownName", "ImportRefused", "NotFound", "Conflict", "SlugTaken",
         "ReadOnlyProfile", "TooLarge", "DatabaseFull", "DatabaseBusy", "DatabaseUnusable", "SettingsError", "SchemaTooNew",
-        "SchemaOutdated",        "ServerError",
+        "SchemaOutdated", "CalibrationRefused", "ServerError",
     }  # fmt: skip
     assert statuses <= known, "give the new kind a status in services/problems.py and a row here"
 

@@ -1,5 +1,7 @@
 """Models, devices and engines that the domain tests price: small enough to work out by hand, or the founding text's own."""
 
+from dataclasses import replace
+
 from app.domain.architecture import ModelArchitecture, dense
 from app.domain.engine import EngineProfile
 from app.domain.hardware import HardwareProfile
@@ -44,20 +46,8 @@ TINY = dense(
     norm_parameters_per_layer=16,
     final_norm_parameters=8,
 )
-LLAMA_8B = dense(
-    name="llama-8b",
-    model_type="llama",
-    layers=32,
-    hidden=4096,
-    heads=32,
-    kv_heads=8,
-    head_dim=128,
-    intermediate=14336,
-    vocab=128256,
-    norm_parameters_per_layer=8192,
-    final_norm_parameters=4096,
-    max_positions=131072,
-)
+# The same shapes counted exactly, with the context that the model's config states.
+LLAMA_8B = replace(TEXTBOOK_8B, name="llama-8b", declared_parameters=None, max_positions=131072)
 # 128 experts of which a token takes 4, every second layer sees 128 positions; experts alone are kept in 4 bits.
 MIXTURE = ModelArchitecture(
     "mixture",

@@ -9,6 +9,7 @@ import pytest
 
 from app.domain.run import Run
 from app.formats import ParsedFile, read_runs
+from tests.result_files import served
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 
@@ -39,42 +40,9 @@ def read_one() -> Callable[[Any], Run]:
 @pytest.fixture
 def report() -> dict[str, Any]:
     """A sound vLLM report: 20 requests of 100 prompt and 51 output tokens in 10 s; end to end 550 ms = 50 ms + 50 x 10 ms."""
-    return {
-        "date": "20250901-120000",
-        "endpoint_type": "vllm",
-        "backend": "vllm",
-        "label": None,
-        "model_id": "acme/tiny-8b",
-        "tokenizer_id": "acme/tiny-8b",
-        "num_prompts": 20,
-        "request_rate": "inf",
-        "burstiness": 1.0,
-        "max_concurrency": None,
-        "duration": 10.0,
-        "completed": 20,
-        "failed": 0,
-        "total_input_tokens": 2000,
-        "total_output_tokens": 1020,
-        "request_throughput": 2.0,
-        "output_throughput": 102.0,
-        "total_token_throughput": 302.0,
-        "mean_ttft_ms": 50.0,
-        "median_ttft_ms": 49.0,
-        "std_ttft_ms": 5.0,
-        "p99_ttft_ms": 70.0,
-        "mean_tpot_ms": 10.0,
-        "median_tpot_ms": 10.0,
-        "std_tpot_ms": 0.5,
-        "p99_tpot_ms": 12.0,
-        "mean_itl_ms": 10.0,
-        "median_itl_ms": 9.0,
-        "std_itl_ms": 3.0,
-        "p99_itl_ms": 30.0,
-        "mean_e2el_ms": 550.0,
-        "median_e2el_ms": 549.0,
-        "std_e2el_ms": 6.0,
-        "p99_e2el_ms": 570.0,
-    }
+    named = {"date": "20250901-120000", "backend": "vllm", "label": None, "model_id": "acme/tiny-8b", "tokenizer_id": "acme/tiny-8b"}
+    rates = {"request_throughput": 2.0, "output_throughput": 102.0, "total_token_throughput": 302.0}
+    return served(**named, **rates, burstiness=1.0, max_concurrency=None, duration=10.0)
 
 
 @pytest.fixture

@@ -1,0 +1,49 @@
+"""What a running server delivers: streamed requests of known shapes, closed or open loop, stamped at the socket."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from app.jobs.kind import Concurrency, DeviceFacts, Estimate, JobParameters, Seed, TokenCount
+
+Rate = Annotated[float, Field(gt=0, le=100_000)]
+
+
+class EndpointSweep(JobParameters):
+    """Each concurrency, or each rate, with each prompt and output length is one point, which becomes one run."""
+
+    title: ClassVar[str] = "Measure a server"
+    needs_device: ClassVar[bool] = False
+
+    target: str = Field(title="Target", description="Name of a registered target: jobs carry no addresses.")
+    model: str = Field(title="Model", description="Model name as the server knows it.")
+    api: Literal["chat", "completions"] = Field(default="completions", title="API")
+    prompt_tokens: tuple[TokenCount, ...] = Field(default=(512,), min_length=1, max_length=32, title="Prompt tokens")
+    output_tokens: tuple[TokenCount, ...] = Field(default=(128,), min_length=1, max_length=32, title="Output tokens")
+    concurrency: tuple[Concurrency, ...] = Field(
+        default=(1,), max_length=64, title="Concurrency", description="Closed loop: requests in flight."
+    )
+    rates_per_s: tuple[Rate, ...] = Field(
+        default=(), max_length=64, title="Rates", description="Open loop with Poisson arrivals, requests per second."
+    )
+    duration_s: float = Field(default=20.0, gt=0, le=86_400, title="Duration of a point", json_schema_extra={"unit": "s"})
+    min_requests: int = Field(default=20, ge=1, le=1_000_000, title="Least requests", description="A point lasts until it has both.")
+    warmup_requests: int = Field(default=2, ge=0, le=10_000, title="Warm-up requests", description="Per stream, sent first and kept apart.")
+    find_knee: bool = Field(
+        default=False, title="Find the knee", description="Staircase that doubles the load until throughput stops growing."
+    )
+    timeout_s: float = Field(default=600.0, gt=0, le=86_400, title="Limit of a request", json_schema_extra={"unit": "s"})
+    seed: Seed = Field(default=0, title="Seed", description="Of prompts and arrivals.")
+
+    @model_validator(mode="after")
+    def _one_loop(self) -> "EndpointSweep":
+        if bool(self.concurrency) == bool(self.rates_per_s):
+            raise ValueError("give either concurrency (closed loop) or rates_per_s (open loop, concurrency empty)")
+        return self
+
+    def estimate(self, device: DeviceFacts) -> Estimate:
+        """Points times their duration; the server's own memory is not this machine's."""
+        points = len(self.prompt_tokens) * len(self.output_tokens) * max(len(self.concurrency), len(self.rates_per_s))
+        return Estimate(
+            points * self.duration_s, None, f"{points} points of about {self.duration_s:g} s or {self.min_requests} requests each"
+        )

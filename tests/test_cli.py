@@ -354,7 +354,7 @@ def test_a_fault_of_ours_is_a_sentence_too(run: Run, monkeypatch: pytest.MonkeyP
     def fail() -> None:
         raise KeyError("inner detail")
 
-    monkeypatch.setattr("app.cli.load", fail)
+    monkeypatch.setattr("app.commands.predict.load", fail)
     with pytest.raises(KeyError) as caught:
         run("predict")
     sys.excepthook(caught.type, caught.value, caught.tb)

@@ -43,7 +43,8 @@ def test_an_error_that_the_user_can_mend_exits_2(tmp_path: Path) -> None:
 
 
 def test_a_fault_of_ours_exits_1_with_one_sentence(tmp_path: Path) -> None:
-    script = "import sys, app.cli as c; c.load = lambda: 1 / 0; sys.argv = ['phaseline', 'predict', '--json']; c.main()"
+    fails = "import sys, app.cli as c, app.commands.predict as p; p.load = lambda: 1 / 0"
+    script = f"{fails}; sys.argv = ['phaseline', 'predict', '--json']; c.main()"
     argv = [sys.executable, "-c", script]
     ended = subprocess.run(argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (1, "")

@@ -1,0 +1,52 @@
+"""`phaseline compare`: which phase moved between runs, and why."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.commands.common import Json, contents, print_json, ready_context
+from app.domain.checks import as_shown
+from app.domain.comparison import Comparison, Side, compare
+from app.domain.errors import InvalidRequest
+from app.formats import joined, read_runs
+from app.services.comparing import compare_runs, explained
+from app.services.comparison_json import comparison_json
+from app.services.diagnosing import Explained, explain_files
+from app.services.markdown import comparison_markdown
+from app.services.plain_text import comparison_lines
+
+
+def compare_command(
+    runs: Annotated[list[str], typer.Argument(help="Run ids or files; the first is the base.")],
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
+) -> None:
+    """Which phase moved between runs, by how much, and why."""
+    comparisons, reasons = _comparisons(runs)
+    if markdown and not as_json:
+        print(comparison_markdown(comparisons, reasons), end="")
+        return
+    if as_json:
+        print_json(comparison_json(comparisons, reasons))
+        return
+    for comparison, reason in zip(comparisons, reasons, strict=True):
+        print("\n".join(comparison_lines(comparison, reason)))
+
+
+def _comparisons(names: Sequence[str]) -> tuple[list[Comparison], list[Explained]]:
+    if all(name.isascii() and name.isdigit() and len(name) < 1000 for name in names):
+        views, comparisons = compare_runs(ready_context(), [int(name) for name in names])
+        return comparisons, explained(views, comparisons)
+    sides: list[Side] = []
+    if any(name.isdigit() for name in names):
+        raise InvalidRequest("runs", "Name run ids or files, not both in one comparison.")
+    for name, data in joined(contents([Path(name) for name in names])):
+        for run in map(as_shown, read_runs(name, data).runs):
+            settings = {"model": run.model, "hardware": run.hardware, "engine": run.engine, "tp": run.tp, "weight_dtype": run.weight_dtype}
+            sides.append(Side(len(sides) + 1, run, {**settings, "concurrency": run.workload.concurrency}))
+    if len(sides) < 2:
+        raise InvalidRequest("runs", "A comparison needs two runs: name two files or ids, the first is the base.")
+    comparisons = [compare(sides[0], side) for side in sides[1:]]
+    return comparisons, [explain_files(comparison) for comparison in comparisons]

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import typer.main
@@ -389,6 +390,7 @@ class Curl:
     def __call__(self, command: str) -> Any:
         words = shlex.split(command.replace("\\\n", " "))[1:]
         call: dict[str, Any] = {"headers": {}, "files": [], "data": {}}
+        query: list[tuple[str, str]] = []
         method = url = None
         while words:
             word = words.pop(0)
@@ -399,6 +401,11 @@ class Curl:
             elif word == "-H":
                 name, _, value = words.pop(0).partition(": ")
                 call["headers"][name] = value
+            elif word == "-G":
+                method = "GET"
+            elif word == "--data-urlencode":
+                name, _, value = words.pop(0).partition("=")
+                query.append((name, value))
             elif word in ("-d", "--data-binary"):
                 call["content"] = self._bytes(words.pop(0))
             elif word == "-F":
@@ -406,6 +413,7 @@ class Curl:
             else:
                 assert word in ("-s", "-sS"), word
         assert url is not None
+        url += f"{'&' if '?' in url else '?'}{urlencode(query)}" if query else ""
         sent = {key: value for key, value in call.items() if value}
         return self._client.request(method or ("POST" if set(sent) - {"headers"} else "GET"), url, **sent).json()
 

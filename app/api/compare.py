@@ -8,8 +8,11 @@ from fastapi.responses import Response
 from app.api.answers import Responses, StrictJSON, csv_answer, problems
 from app.api.comparison_shapes import ComparisonShape
 from app.api.dependencies import ContextDep
+from app.api.gate import AllowMissing, Spec
+from app.domain.gates import parse_spec
 from app.services.comparing import compare_runs, explained
 from app.services.comparison_json import comparison_json
+from app.services.gating import gates_of
 from app.services.markdown import comparison_markdown
 
 router = APIRouter(prefix="/compare", tags=["compare"])
@@ -41,7 +44,12 @@ def get_comparison(
 @router.get(
     ".md", summary="The same as Markdown, for a pull request", response_class=Response, responses={**_MARKDOWN, **problems(404, 422)}
 )
-def get_comparison_markdown(context: ContextDep, base: RunId, other: OtherIds) -> Response:
-    """The sentence, causes with what would refute them, and the metrics that both sides have."""
+def get_comparison_markdown(
+    context: ContextDep, base: RunId, other: OtherIds, spec: Spec = None, allow_missing: AllowMissing = False
+) -> Response:
+    """The gate where a `spec` is given, the sentence, causes with what would refute them, and the metrics that both sides have."""
+    clauses = parse_spec(spec or ())
     views, comparisons = compare_runs(context, [base, *other])
-    return Response(comparison_markdown(comparisons, explained(views, comparisons)), media_type="text/markdown; charset=utf-8")
+    gates = gates_of(clauses, comparisons, allow_missing) if clauses else []
+    text = comparison_markdown(comparisons, explained(views, comparisons), gates)
+    return Response(text, media_type="text/markdown; charset=utf-8")

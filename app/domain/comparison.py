@@ -6,7 +6,7 @@ A change counts when it exceeds the larger of 3 % and the noise that is known; w
 the comparison says so. p99 is shown and never decides which phase moved.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -26,6 +26,7 @@ NOISE_FLOOR = 0.03
 ROUNDING_S = 1e-6
 LENGTH_TOLERANCE = 0.05
 SAMPLES_BEYOND_PERCENTILE = 10
+WITHHELD = "withheld by a flag"
 _TAIL = {"p90": 0.10, "p95": 0.05, "p99": 0.01}
 _COMPARED_STATS = ("mean", "p50", "p90", "p95", "p99")
 
@@ -229,7 +230,7 @@ def metric_deltas(base: Run, other: Run, comparable: Comparable) -> list[MetricD
 
 def _withhold(row: MetricDelta) -> MetricDelta:
     """A figure that a flag makes unusable on either side is not compared, and the row says so."""
-    return replace(row, base=None, other=None, delta=None, ratio=None, verdict="insufficient data", note="withheld by a flag")
+    return replace(row, base=None, other=None, delta=None, ratio=None, verdict="insufficient data", note=WITHHELD)
 
 
 def _rate_delta(key: str, better: Better, a: Rate | None, b: Rate | None, comparable: Comparable) -> MetricDelta:
@@ -289,17 +290,23 @@ def _verdict(
         return "insufficient data", "known on one side only"
     if not comparable.ok:
         return "not comparable", "the workloads differ"
-    if (tail := _TAIL.get(stat)) is not None:
-        beyond = [None if count is None else round(count * tail) for count in n]
-        if any(count is None for count in beyond):
-            return "insufficient data", "number of samples not known"
-        fewest = min(count for count in beyond if count is not None)
-        if fewest < SAMPLES_BEYOND_PERCENTILE:
-            return "insufficient data", f"rests on {fewest} samples beyond it"
+    if why := too_few(stat, n):
+        return "insufficient data", why
     if abs(ratio - 1) <= NOISE_FLOOR:
         return "unchanged", ""
     smaller_is_better = better == "lower"
     return ("improved", "") if (ratio < 1) == smaller_is_better else ("regressed", "")
+
+
+def too_few(stat: str, n: Sequence[int | None]) -> str:
+    """Why a percentile cannot be judged on these numbers of samples; nothing where it can, or where `stat` is no tail."""
+    tail = _TAIL.get(stat)
+    if tail is None:
+        return ""
+    beyond = [round(count * tail) for count in n if count is not None]
+    if len(beyond) < len(n):
+        return "number of samples not known"
+    return f"rests on {min(beyond)} samples beyond it" if min(beyond) < SAMPLES_BEYOND_PERCENTILE else ""
 
 
 def request_total_s(run: Run) -> float | None:

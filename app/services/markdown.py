@@ -4,18 +4,35 @@ import re
 from collections.abc import Sequence
 
 from app.domain.comparison import Comparison, MetricDelta
+from app.domain.gates import Gate
 from app.domain.metrics import METRICS
 from app.domain.quantity import change_percent, in_metric_unit
 from app.services.diagnosing import Explained
+from app.services.gating import all_passed, clause_sentence, gates_sentence
 from app.services.sentences import because, comparison_sentence
 
 _SHOWN = ("mean", "p50", "p99", "value")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
-def comparison_markdown(comparisons: Sequence[Comparison], reasons: Sequence[Explained]) -> str:
-    """Each pair: its sentence, the causes with arithmetic and refutation, what is ruled out, and the metrics that both sides have."""
-    return "\n".join(line for pair in zip(comparisons, reasons, strict=True) for line in _pair(*pair)) + "\n"
+def comparison_markdown(comparisons: Sequence[Comparison], reasons: Sequence[Explained], gates: Sequence[Gate] = ()) -> str:
+    """The gate where there is one, then each pair: its sentence, the causes with arithmetic and refutation, what is ruled out, and the
+    metrics that both sides have."""
+    pairs = (line for pair in zip(comparisons, reasons, strict=True) for line in _pair(*pair))
+    return "\n".join((*(gate_lines(gates) if gates else ()), *pairs)) + "\n"
+
+
+def gate_lines(gates: Sequence[Gate]) -> list[str]:
+    """The judgement of a gate: its sentence, and each clause with what was found."""
+    several = len(gates) > 1
+    heading = "passed" if all_passed(gates) else "failed"
+    lines = [f"## Gate {heading}", "", escaped(gates_sentence(gates)), "", "| clause | outcome | found |", "| --- | --- | --- |"]
+    for gate in gates:
+        for result in gate.results:
+            outcome = f"**{result.outcome}**" if result.broken else result.outcome
+            found = f"run {gate.run_id}: {clause_sentence(result)}" if several else clause_sentence(result)
+            lines.append(f"| {escaped(result.clause.text)} | {outcome} | {escaped(found)} |")
+    return [*lines, ""]
 
 
 def escaped(text: str) -> str:

@@ -28,6 +28,7 @@ CONTRACT = {
     "/api/v1/reimports": {"get"},
     "/api/v1/compare": {"get"},
     "/api/v1/compare.md": {"get"},
+    "/api/v1/gate": {"get"},
     "/api/v1/predict": {"get", "post"},
     "/api/v1/predict/change": {"get"},
     "/api/v1/predict/map": {"get"},
@@ -72,7 +73,7 @@ def test_every_call_of_the_api_documents_what_can_go_wrong(description: dict[str
         if not path.startswith(API):
             continue
         assert {"400", "503"} <= statuses, name
-        assert ("404" in statuses) == ("{" in path or path.endswith(("/compare", "/compare.md"))), name
+        assert ("404" in statuses) == ("{" in path or path.endswith(("/compare", "/compare.md", "/gate"))), name
         assert ("403" in statuses) == (method != "get"), name
 
 

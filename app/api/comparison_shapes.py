@@ -55,6 +55,23 @@ class DiagnosisShape(ReasonShape):
     sentence: str
 
 
+class RunLeverShape(Shape):
+    """One lever for a run: `expected` holds pairs before and after, null with `why_not` where it has no size."""
+
+    lever: str
+    expected: dict[str, Any] | None
+    why_not: str | None
+    seen: list[str]
+
+
+class RunLeversShape(Shape):
+    """Every lever for a run in the order asked for; `reason` says why there is none where the run has no prediction."""
+
+    sort: str
+    reason: str | None
+    levers: list[RunLeverShape]
+
+
 class ComparisonShape(ReasonShape):
     """The explanation of a difference; the first pair stands at the top level."""
 

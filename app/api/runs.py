@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from app.api.answers import Responses, StrictJSON, changes, csv_answer, problem_answer, problems
 from app.api.bodies import RunPatch, RunQuery
-from app.api.comparison_shapes import DiagnosisShape
+from app.api.comparison_shapes import DiagnosisShape, RunLeversShape
 from app.api.dependencies import ContextDep, Id, Limit
 from app.api.shapes import (
     DecompositionShape,
@@ -27,6 +27,7 @@ from app.services import figures, runs
 from app.services.diagnosing import explain_run, explain_runs
 from app.services.diagnosis_json import run_diagnosis_json
 from app.services.importing import ImportOutcome
+from app.services.levers import Order, run_levers, run_levers_json
 from app.services.problems import Problem
 from app.services.refusals import refusal_json
 from app.services.storing import store_files
@@ -199,6 +200,15 @@ def get_diagnosis(
     """
     views = runs.views(context, list(dict.fromkeys((run_id, *(beside or ())))))
     return StrictJSON(run_diagnosis_json(explain_run(views[0]) if len(views) == 1 else explain_runs(views)))
+
+
+@router.get("/{run_id}/levers", summary="What would make it faster", response_model=RunLeversShape, responses=problems(404, 422))
+def get_levers(context: ContextDep, run_id: Id, sort: Annotated[Order, Query()] = "total") -> Response:
+    """Every lever alone, predicted for the run's own model, device and load: both phases, whole request, rate, device time, memory.
+
+    The largest effect on what `sort` names comes first; bounds, and levers without a size, come last.
+    """
+    return StrictJSON(run_levers_json(run_levers(runs.view(context, run_id), sort)))
 
 
 @router.get(

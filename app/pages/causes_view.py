@@ -69,6 +69,11 @@ def causes_view(explained: Explained) -> CausesView:
     )
 
 
+def lever_title(lever: str) -> str:
+    """A lever's word of the vocabulary as a title."""
+    return _WORDS.get(lever) or lever.replace("_", " ").capitalize()
+
+
 def _cause(found: Finding) -> CauseRow:
     word = "strong" if found.decided else "medium" if found.signs > found.of * _MEDIUM_FROM else "weak"
     badge = {"prefill": "compute", "decode": "memory"}.get(found.rule.phase, "")
@@ -99,7 +104,7 @@ def _size(effect: LeverEffect | None) -> float:
 
 
 def _lever(lever: str, seen: str, effect: LeverEffect | None) -> LeverRow:
-    title = _WORDS.get(lever) or lever.replace("_", " ").capitalize()
+    title = lever_title(lever)
     if effect is None:
         return LeverRow(title, "", seen, "", "", ())
     nothing = tuple(

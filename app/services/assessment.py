@@ -50,7 +50,7 @@ def assess(
         return Assessment(reasons=tuple(reasons))
     try:
         dtype, notes = weight_dtype_of(run, architecture)
-        prediction = _predict(run, architecture, hardware, engine, dtype)
+        prediction = price_like(run, architecture, hardware, request_of(run, architecture, engine, dtype), engine)
     except PhaselineError as error:
         return Assessment(reasons=(f"No prediction: {error}",))
     return _measure(run, hardware, prediction, notes)
@@ -120,9 +120,10 @@ def request_of(run: Run, architecture: ModelArchitecture, engine: EngineProfile 
     )
 
 
-def _predict(run: Run, architecture: ModelArchitecture, hardware: HardwareProfile, engine: EngineProfile | None, dtype: str) -> Prediction:
-    """The prediction at the run's own operating point: one request alone, a static batch in one pass, or clients of a server."""
-    request = request_of(run, architecture, engine, dtype)
+def price_like(
+    run: Run, architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, engine: EngineProfile | None
+) -> Prediction:
+    """`request` priced the way that the run's tool measured: phases in two tests, in the process, or by clients of a server."""
     if run.format in PHASES_APART:
         return _apart(architecture, hardware, request, engine, run.workload.context_depth_tokens)
     predicted = predict(architecture, hardware, request, engine=engine)

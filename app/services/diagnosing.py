@@ -10,7 +10,8 @@ from app.domain.diagnosis.curves import along
 from app.domain.dtypes import number_format
 from app.domain.errors import PhaselineError
 from app.domain.run import Run
-from app.services.lever_effects import LeverEffect, lever_effects
+from app.services.lever_effects import LeverEffect
+from app.services.levers import levers_of
 from app.services.runs import RunView
 
 # Names that tools give a setting in their files.
@@ -60,10 +61,7 @@ def explain_files(comparison: Comparison) -> Explained:
 
 
 def _effects(view: RunView, found: Diagnosis) -> Mapping[str, LeverEffect]:
-    prediction, model, hardware = view.assessment.prediction, view.model, view.hardware
-    if prediction is None or model is None or hardware is None:
-        return {}
-    return lever_effects(found.levers, prediction, model.architecture, hardware, view.engine)
+    return {lever: effect for lever, effect in levers_of(view, found.levers).effects.items() if not effect.bound}
 
 
 def deployment(view: RunView) -> Subject:

@@ -50,6 +50,8 @@ class Site:
             "/runs/new",
             *(f"/runs/{number}" for number in (self.founding, self.loaded, self.llama, self.unknown, self.failed)),
             f"/runs/{self.founding}/edit",
+            *(f"/runs/{number}/levers" for number in (self.founding, self.loaded, self.unknown)),
+            f"/runs/{self.loaded}/levers?sort=cost",
             "/compare",
             f"/compare?base={self.bf16}&other={self.int4}",
             f"/compare?base={self.bf16}&other={self.int4}&all=1",

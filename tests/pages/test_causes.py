@@ -7,7 +7,7 @@ from app.domain.diagnosis import Setup, Subject, diagnose, diagnose_pair
 from app.domain.run import Distribution, Run, Workload
 from app.pages.causes_view import causes_view
 from app.services.diagnosing import Explained
-from app.services.lever_effects import LeverEffect
+from app.services.lever_effects import LeverEffect, Outlook
 from tests.answers import API, ok
 from tests.pages.conftest import Site
 
@@ -20,6 +20,10 @@ def run(ttft: float, itl: float, clients: int) -> Run:
         workload=Workload(concurrency=clients),
         metrics={"ttft_s": Distribution(mean=ttft), "itl_s": Distribution(mean=itl)},
     )
+
+
+def outlook(ttft: float, itl: float) -> Outlook:
+    return Outlook(ttft, itl, ttft + 99 * itl, 100 / (ttft + 99 * itl), 1, 1e10, 8)
 
 
 def test_a_comparison_names_the_cause_its_evidence_and_what_would_refute_it(site: Site, words: Words) -> None:
@@ -39,7 +43,7 @@ def test_a_run_is_judged_and_its_levers_are_sized(site: Site, words: Words) -> N
     assert "Decode is good:" in page
     assert "The step is the reading of its bytes decode strong: 1 of 1 sign" in page
     assert "Does nothing for prefill: it waits for its arithmetic" in page
-    assert "Speculative decoding size not known" in page
+    assert "Speculative decoding With 3 drafted tokens, each accepted with a chance of 70%." in page
 
 
 def test_a_run_of_which_nothing_follows_has_no_block(site: Site, words: Words) -> None:
@@ -60,8 +64,8 @@ def test_what_would_decide_and_what_is_ruled_out() -> None:
 def test_sized_levers_come_first_and_say_what_they_do_nothing_for() -> None:
     found = diagnose(Subject((replace(run(0.1, 0.01, 1)),), Setup(step_weight_bytes=9e9, bandwidth_bytes_per_s=1e12)))
     effects = {
-        "larger_batch": LeverEffect("larger_batch", "twice the batch", (0.1, 0.12), (0.01, 0.011), None, None),
-        "fewer_bytes": LeverEffect("fewer_bytes", "half the bytes per weight", (0.1, 0.1), (0.01, 0.005), "it waits", None),
+        "larger_batch": LeverEffect("larger_batch", "twice the batch", outlook(0.1, 0.01), outlook(0.12, 0.011)),
+        "fewer_bytes": LeverEffect("fewer_bytes", "half the bytes per weight", outlook(0.1, 0.01), outlook(0.1, 0.005), "it waits"),
     }
     rows = causes_view(Explained(found, effects)).levers
     assert [row.title for row in rows[:2]] == ["Fewer bytes", "Larger batch"]

@@ -1,5 +1,6 @@
 """create_app(): settings in, routers, middleware, lifespan; nothing else."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -23,6 +24,8 @@ from app.security.headers import SECURITY_HEADERS, SecurityHeaders
 from app.security.origin import OriginGuard
 from app.security.prefix import PathPrefix
 from app.services.context import make_context
+from app.services.housekeeping import keep_house_forever
+from app.services.leasing import bear_with_workers
 from app.services.problems import Problem, invalid_input, problem_of
 from app.services.startup import prepare
 from app.settings import Settings, load_settings
@@ -46,7 +49,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         prepare(context)
+        bear_with_workers(context)
+        keeper = asyncio.create_task(keep_house_forever(context))
         yield
+        context.bell.close()
+        keeper.cancel()
+        await asyncio.wait([keeper])
         context.database.close()
 
     app = FastAPI(

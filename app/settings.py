@@ -48,6 +48,13 @@ class Settings(BaseSettings):
     auto_migrate: bool = Field(default=True, description="Bring the database to this version's schema at start.")
     open: bool = Field(default=False, description="1 allows an address that is not loopback although there is no sign-in.")
 
+    lease_s: float = Field(
+        default=30.0,
+        ge=1,
+        le=3600,
+        description="Seconds after which a worker that is not heard of counts as lost; it reports three times as often.",
+    )
+
     @field_validator("allowed_hosts", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:

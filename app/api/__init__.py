@@ -2,12 +2,45 @@
 
 from fastapi import APIRouter
 
-from app.api import calibrations, compare, gate, hardware, health, kv_cache, models, predict, reimport, runs
+from app.api import (
+    calibrations,
+    compare,
+    gate,
+    hardware,
+    health,
+    jobs,
+    kv_cache,
+    models,
+    predict,
+    reimport,
+    runs,
+    schedules,
+    targets,
+    worker,
+    workers,
+)
 from app.api.answers import problems
+
+_MODULES = (
+    hardware,
+    models,
+    kv_cache,
+    calibrations,
+    runs,
+    reimport,
+    predict,
+    compare,
+    gate,
+    jobs,
+    schedules,
+    targets,
+    workers,
+    worker,
+)
 
 # Any call may name a host that is not known here or be unreadable (400), and the database may be busy or away (503).
 api_router = APIRouter(responses=problems(400, 503))
-for _module in (hardware, models, kv_cache, calibrations, runs, reimport, predict, compare, gate):
+for _module in _MODULES:
     api_router.include_router(_module.router)
 
 health_router = health.router

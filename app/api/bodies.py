@@ -24,17 +24,17 @@ def _written_out(value: Any) -> Any:
 
 
 # The check for true and false stands last, so that the limits before it reach the published schema.
-_Number = BeforeValidator(_no_truth)
-Tokens = Annotated[int, Field(ge=1, le=10_000_000), _Number]
-Count = Annotated[int, Field(ge=1, le=1_000_000), _Number]
-Degree = Annotated[int, Field(ge=1, le=4096), _Number]
-Figure = Annotated[float, Field(ge=1, le=1e21), _Number]
-Seconds = Annotated[float, Field(gt=0, le=1e9), _Number]
-Share = Annotated[float, Field(gt=0, le=1), _Number]
+Number = BeforeValidator(_no_truth)
+Tokens = Annotated[int, Field(ge=1, le=10_000_000), Number]
+Count = Annotated[int, Field(ge=1, le=1_000_000), Number]
+Degree = Annotated[int, Field(ge=1, le=4096), Number]
+Figure = Annotated[float, Field(ge=1, le=1e21), Number]
+Seconds = Annotated[float, Field(gt=0, le=1e9), Number]
+Share = Annotated[float, Field(gt=0, le=1), Number]
 Moment = Annotated[AwareDatetime | date, BeforeValidator(_written_out)]
 Words = Annotated[str, Field(max_length=200)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Point = Annotated[Annotated[int, Field(ge=-(2**53), le=2**53)] | Words, _Number]
+Point = Annotated[Annotated[int, Field(ge=-(2**53), le=2**53)] | Words, Number]
 
 
 class Body(BaseModel):
@@ -58,7 +58,7 @@ class PredictionRequest(Body):
     output_tokens: Tokens = 300
     batch: Count = 1
     concurrency: Count | None = None
-    cached_prefix_tokens: Annotated[int, Field(ge=0, le=10_000_000), _Number] = 0
+    cached_prefix_tokens: Annotated[int, Field(ge=0, le=10_000_000), Number] = 0
     tp: Degree = 1
     pp: Degree = 1
     ep: Degree = 1
@@ -72,8 +72,8 @@ class PredictionRequest(Body):
     calibration: Words = "default"
     requests_per_client: Count = 10
     shortest_length: Share = 1.0
-    draft_tokens: Annotated[int, Field(ge=0, le=64), _Number] = 0
-    acceptance: Annotated[float, Field(ge=0, le=1), _Number] = 0.0
+    draft_tokens: Annotated[int, Field(ge=0, le=64), Number] = 0
+    acceptance: Annotated[float, Field(ge=0, le=1), Number] = 0.0
 
 
 class PredictionQuery(PredictionRequest):
@@ -103,11 +103,11 @@ class MapQuery(PredictionQuery):
 class ArrivalsBody(Body):
     """An open load: at a rate, with gaps drawn from the seed, or at the moments of a trace; a share of prompts finds its prefix cached."""
 
-    request_rate_per_s: Annotated[float, Field(ge=1e-6, le=1e6), _Number] | None = None
-    requests: Annotated[int, Field(ge=1, le=100_000), _Number] = 300
-    sent_s: Annotated[list[Annotated[float, Field(ge=0, le=1e9), _Number]], Field(min_length=1, max_length=100_000)] | None = None
-    cached_share: Annotated[float, Field(ge=0, le=1), _Number] = 1.0
-    seed: Annotated[int, Field(ge=0, le=2**53), _Number] = 0
+    request_rate_per_s: Annotated[float, Field(ge=1e-6, le=1e6), Number] | None = None
+    requests: Annotated[int, Field(ge=1, le=100_000), Number] = 300
+    sent_s: Annotated[list[Annotated[float, Field(ge=0, le=1e9), Number]], Field(min_length=1, max_length=100_000)] | None = None
+    cached_share: Annotated[float, Field(ge=0, le=1), Number] = 1.0
+    seed: Annotated[int, Field(ge=0, le=2**53), Number] = 0
 
 
 class TargetBody(Body):
@@ -154,10 +154,10 @@ class HardwareBody(Body):
     achieved_bandwidth_bytes_per_s: Figure | None = None
     link_name: Words | None = None
     link_bytes_per_s: Figure | None = None
-    devices_per_node: Annotated[int, Field(ge=1, le=100_000), _Number] | None = None
+    devices_per_node: Annotated[int, Field(ge=1, le=100_000), Number] | None = None
     network_bytes_per_s: Figure | None = None
     tdp_w: Figure | None = None
-    released_year: Annotated[int, Field(ge=1970, le=2100), _Number] | None = None
+    released_year: Annotated[int, Field(ge=1970, le=2100), Number] | None = None
     aliases: Annotated[list[Words], Field(max_length=100)] | None = None
     notes: Annotated[str, Field(max_length=10_000)] | None = None
 

@@ -7,6 +7,7 @@ PhaselineError            something the user can mend; its text is one sentence 
 ├── ImportRefused         a file that is not read; `.reason` and `.tried` say why
 ├── NotFound              an id or name under which nothing is stored
 ├── Conflict              a change that what is stored does not allow
+├── NotAllowed            a caller who may not do this
 └── TooLarge              a file over the limit, or an archive
 """
 
@@ -58,6 +59,10 @@ class NotFound(PhaselineError):
 
 class Conflict(PhaselineError):
     """The request is fine, but what is stored does not allow it."""
+
+
+class NotAllowed(PhaselineError):
+    """The caller may not do this: no token, or one that does not count."""
 
 
 class TooLarge(PhaselineError):

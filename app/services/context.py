@@ -1,8 +1,9 @@
 """What every use case needs: the settings, the database, the catalog."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.catalog import Catalog, load
+from app.services.clock import Bell, ServerClock
 from app.settings import Settings
 from app.store.database import Database
 
@@ -14,6 +15,8 @@ class Context:
     settings: Settings
     database: Database
     catalog: Catalog
+    clock: ServerClock = field(default_factory=ServerClock)
+    bell: Bell = field(default_factory=Bell)
 
 
 def make_context(settings: Settings) -> Context:

@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.domain.errors import Conflict, ImportRefused, InvalidRequest, NotFound, PhaselineError, TooLarge, UnknownName, UnsupportedModel
+from app.domain.errors import (
+    Conflict,
+    ImportRefused,
+    InvalidRequest,
+    NotAllowed,
+    NotFound,
+    PhaselineError,
+    TooLarge,
+    UnknownName,
+    UnsupportedModel,
+)
 from app.domain.text import clean_text
 from app.store.database import DatabaseBusy, DatabaseFull, DatabaseUnusable
 from app.store.profiles import ReadOnlyProfile, SlugTaken
@@ -27,6 +37,7 @@ TITLES = {
 _MAX_LISTED = 20
 _STATUSES: tuple[tuple[type[PhaselineError], int], ...] = (
     (NotFound, 404),
+    (NotAllowed, 403),
     (Conflict, 409),
     (SlugTaken, 409),
     (ReadOnlyProfile, 409),

@@ -7,7 +7,7 @@ from sqlalchemy import delete, select
 from sqlmodel import Session, col
 
 from app.domain.calibration import Fit
-from app.store.plain import from_plain, to_plain
+from app.domain.plain import from_plain, to_plain
 from app.store.tables import CalibrationRow
 from app.store.types import is_id, storable_json
 

@@ -5,7 +5,7 @@ from inspect import signature
 from typing import Any
 
 from app.domain.architecture import ModelArchitecture, dense
-from app.store.plain import from_plain
+from app.domain.plain import from_plain
 
 _FLAT = frozenset(signature(dense).parameters)
 

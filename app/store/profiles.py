@@ -18,8 +18,8 @@ from app.domain.architecture import ModelArchitecture
 from app.domain.engine import EngineProfile
 from app.domain.errors import PhaselineError, UnknownName
 from app.domain.hardware import HardwareProfile
+from app.domain.plain import from_plain, to_plain
 from app.store.model_data import read_architecture
-from app.store.plain import from_plain, to_plain
 from app.store.tables import EngineProfileRow, HardwareProfileRow, ModelProfileRow, ProfileTable
 from app.store.types import storable_json, storable_text
 

@@ -1,32 +1,18 @@
 """What the database holds. Times are UTC, seconds are seconds, NULL is "not known"; states are plain strings.
 
-Constraint names follow one convention, so that a migration can name them on both databases.
+Importing this module makes `metadata` whole: the tables of the jobs are its neighbours.
 """
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, Integer, LargeBinary, MetaData, UniqueConstraint
-from sqlalchemy.orm import registry
-from sqlmodel import Field, SQLModel
+from sqlalchemy import BigInteger, Index, LargeBinary, UniqueConstraint
+from sqlmodel import Field
 
+from app.store import job_tables as job_tables
+from app.store.table_base import ROW_ID, Table
+from app.store.table_base import metadata as metadata
 from app.store.types import CleanText, FiniteDouble, FiniteJson, Name
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-# SQLite numbers rows by itself only in a column of its own INTEGER type, which is 64 bits wide there.
-ROW_ID = BigInteger().with_variant(Integer(), "sqlite")
-
-
-class Table(SQLModel, registry=registry(metadata=metadata)):
-    """The base of every table, with a registry of its own."""
 
 
 class ProfileTable(Table):

@@ -12,9 +12,9 @@ from app.domain.architecture import dense
 from app.domain.engine import EngineProfile
 from app.domain.errors import UnknownName
 from app.domain.hardware import HardwareProfile, Provenance
+from app.domain.plain import to_plain
 from app.store.database import Database
 from app.store.model_data import read_architecture
-from app.store.plain import to_plain
 from app.store.profiles import ENGINES, HARDWARE, MODELS, NewProfile, Profile, Profiles, ReadOnlyProfile, SlugTaken, Synchronised
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

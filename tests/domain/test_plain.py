@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.engine import EngineProfile
 from app.domain.hardware import HardwareProfile, Provenance
-from app.store.plain import from_plain, to_plain
+from app.domain.plain import from_plain, to_plain
 
 DEVICE = HardwareProfile(
     slug="x1",

@@ -1,0 +1,70 @@
+"""What a job takes on a device, refined with what services know: the model's shapes and the device's profile."""
+
+from dataclasses import replace
+
+from app.domain.errors import InvalidRequest
+from app.domain.prediction import Prediction
+from app.jobs import DeviceFacts, Estimate, JobParameters
+from app.jobs.inprocess_sweep import InprocessSweep
+from app.services.predicting import FOUNDING_HARDWARE, answer, question_of
+from app.services.profiles import ProfileBook
+
+# The share of a device's memory that a job may plan with, and what a framework takes before any weight.
+_USABLE = 0.9
+_FRAMEWORK_BYTES = 1024**3
+# numpy measures models up to this size; beyond it the time of a step says more of the memory manager than of the machine.
+MOST_NUMPY_PARAMETERS = 160_000_000
+# Random weights are drawn and cast at about this rate on one core.
+_WEIGHTS_PER_S = 5e7
+_ANY_HARDWARE = FOUNDING_HARDWARE
+
+
+def refined(book: ProfileBook, parameters: JobParameters, device: DeviceFacts) -> Estimate:
+    """Seconds and bytes of a job on a device. Raises InvalidRequest or UnknownName that says why it cannot run there."""
+    first = parameters.estimate(device)
+    if not isinstance(parameters, InprocessSweep):
+        return first
+    architecture = book.model(parameters.model).architecture
+    count = architecture.parameters
+    by_numpy = parameters.backend == "numpy" or "torch" not in device.backends
+    if by_numpy and (parameters.dtype != "fp32" or count > MOST_NUMPY_PARAMETERS):
+        raise InvalidRequest(
+            "backend",
+            f"numpy measures fp32 up to {MOST_NUMPY_PARAMETERS / 1e6:.0f} million parameters, and this is {parameters.dtype} "
+            f"with {count / 1e6:,.0f} million: it needs a worker with torch",
+        )
+    largest = _priced(book, parameters, device, max(parameters.prompt_tokens), max(parameters.batches))
+    held = largest.memory
+    logits = 4 * max(parameters.batches) * book.model(parameters.model).architecture.vocab
+    memory = int(held.weight_bytes + held.kv_bytes + held.activation_bytes + logits + _FRAMEWORK_BYTES)
+    if device.memory_bytes is not None and memory > _USABLE * device.memory_bytes:
+        raise InvalidRequest(
+            "model", f"it needs about {memory / 2**30:.1f} GiB and {device.name} has {device.memory_bytes / 2**30:.1f} GiB in all"
+        )
+    backend = "numpy" if by_numpy else "torch"
+    points = f"{len(parameters.prompt_tokens) * len(parameters.batches)} points"
+    if device.hardware is None:
+        sentence = f"{backend} on {device.name}, {points}; the device has no profile yet, so the limits of the points are all that is known"
+        return replace(first, memory_bytes=memory, sentence=sentence)
+    seconds = count / _WEIGHTS_PER_S + sum(
+        (parameters.repeats + 1) * _priced(book, parameters, device, prompt, batch).total_s
+        for prompt in parameters.prompt_tokens
+        for batch in parameters.batches
+    )
+    return replace(first, seconds=seconds, memory_bytes=memory, sentence=f"{backend} on {device.name}, {points}, by the cost model")
+
+
+def _priced(book: ProfileBook, parameters: InprocessSweep, device: DeviceFacts, prompt: int, batch: int) -> Prediction:
+    """One point as the cost model prices it; on a device without a profile only its memory means something."""
+    question = {
+        "model": parameters.model,
+        "hardware": device.hardware or _ANY_HARDWARE,
+        "prompt_tokens": prompt,
+        "output_tokens": parameters.output_tokens,
+        "batch": batch,
+        "weight_dtype": parameters.dtype,
+        "activation_dtype": parameters.dtype,
+        "kv_dtype": parameters.dtype,
+        "calibration": "default",
+    }
+    return answer(book, question_of(question)).prediction

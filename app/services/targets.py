@@ -1,0 +1,102 @@
+"""Registered targets: which servers endpoint jobs may call. Jobs name a target and carry no address; keys stay with the worker."""
+
+import re
+from collections.abc import Sequence
+from ipaddress import ip_network
+from typing import Any
+
+from sqlalchemy.exc import IntegrityError
+
+from app.domain.errors import Conflict, InvalidRequest, NotFound
+from app.services.context import Context
+from app.services.summary import timestamp
+from app.store import targets
+from app.store.targets import NewTarget, StoredTarget
+
+_HOST_NAME = re.compile(
+    r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?)*\.?", re.ASCII
+)
+_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)*", re.ASCII)
+_MOST_NETWORKS = 50
+
+
+def register(context: Context, target: NewTarget) -> StoredTarget:
+    """Register a server. Raises InvalidRequest by field, Conflict when the name is taken."""
+    checked = NewTarget(
+        name=target.name,
+        scheme=target.scheme,
+        host=_host(target.host),
+        port=target.port,
+        base_path=_path("base_path", target.base_path),
+        metrics_path=_path("metrics_path", target.metrics_path) if target.metrics_path is not None else None,
+        networks=_networks(target.networks),
+        key_ref=target.key_ref,
+    )
+    try:
+        with context.database.write() as session:
+            return targets.add(session, checked, context.clock.now())
+    except IntegrityError as error:
+        raise Conflict(f"A target called {target.name} is registered already: choose another name, or delete it first.") from error
+
+
+def _host(host: str) -> str:
+    bare = host.strip()
+    if bare.startswith("[") and bare.endswith("]"):
+        bare = bare[1:-1]
+    if _HOST_NAME.fullmatch(bare) or _is_v6(bare):
+        return bare.lower().rstrip(".")
+    raise InvalidRequest("host", "host must be a host name or an address, without scheme, port or path.")
+
+
+def _is_v6(text: str) -> bool:
+    try:
+        return ":" in text and "%" not in text and "/" not in text and ip_network(text).version == 6
+    except ValueError:
+        return False
+
+
+def _path(field: str, path: str) -> str:
+    trimmed = path.rstrip("/")
+    parts = trimmed.split("/")
+    if not _PATH.fullmatch(trimmed) or "." in parts or ".." in parts:
+        raise InvalidRequest(field, f"{field} must be a plain path such as /v1, or empty.")
+    return trimmed
+
+
+def _networks(networks: Sequence[str]) -> tuple[str, ...]:
+    if len(networks) > _MOST_NETWORKS:
+        raise InvalidRequest("networks", f"At most {_MOST_NETWORKS} networks.")
+    try:
+        return tuple(str(ip_network(text.strip())) for text in networks)
+    except ValueError as error:
+        raise InvalidRequest("networks", "networks must be like 10.0.0.0/8 or fd00::/8, with no bits set after the prefix.") from error
+
+
+def every(context: Context) -> list[StoredTarget]:
+    """All of them, by name."""
+    with context.database.read() as session:
+        return targets.every(session)
+
+
+def forget(context: Context, target_id: int) -> None:
+    """Delete one; jobs that name it end as refused. Raises NotFound."""
+    with context.database.write() as session:
+        if not targets.remove(session, target_id):
+            raise NotFound(f"There is no target {target_id}.")
+
+
+def target_json(stored: StoredTarget) -> dict[str, Any]:
+    """A target as JSON-ready data; `key_ref` is the name of a key and not the key."""
+    target = stored.target
+    return {
+        "id": stored.id,
+        "name": target.name,
+        "scheme": target.scheme,
+        "host": target.host,
+        "port": target.port,
+        "base_path": target.base_path,
+        "metrics_path": target.metrics_path,
+        "networks": list(target.networks),
+        "key_ref": target.key_ref,
+        "created_at": timestamp(stored.created_at),
+    }

@@ -110,6 +110,13 @@ def test_every_option_of_a_prediction_counts(run: Run) -> None:
     ):  # fmt: skip
         assert result(run(*base, *option)) != plain, option
     assert result(run(*base, "--pp", 1, "--ep", 1, "--activation-dtype", "bf16")) == plain
+    apart = [*base, "--concurrency", 16, "--prefill-replicas", 1]
+    pooled = result(run(*apart))
+    for option in (["--decode-replicas", 2], ["--prefill-tp", 2], ["--prefill-dp", 2], ["--transfer-bytes-per-s", 1e9]):
+        assert result(run(*apart, *option)) != pooled, option
+    told = run(*[word for word in apart if word != "--json"]).out
+    for word in ("prefill pool", "decode pool", "first gap", "per device", "binds", "best split"):
+        assert word in told
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,14 @@ class PredictionRequest(Body):
     shortest_length: Share = 1.0
     draft_tokens: Annotated[int, Field(ge=0, le=64), Number] = 0
     acceptance: Annotated[float, Field(ge=0, le=1), Number] = 0.0
+    prefill_replicas: Degree | None = Field(default=None, description="Prefill on so many replicas of its own")
+    decode_replicas: Degree = 1
+    prefill_tp: Degree | None = None
+    prefill_dp: Degree | None = None
+    prefill_ep: Degree | None = None
+    transfer_bytes_per_s: Annotated[float, Field(gt=0, le=1e15), Number] | None = Field(
+        default=None, description="What a device reaches between the pools; left out: its link's or network's rate"
+    )
 
 
 class PredictionQuery(PredictionRequest):

@@ -353,6 +353,7 @@ class PredictionShape(Shape):
     range: dict[str, list[float]]
     assumptions: list[str]
     model_version: str
+    pools: dict[str, Any] | None = None
     nearest: list[dict[str, Any]] | None = None
 
 

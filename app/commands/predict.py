@@ -10,7 +10,7 @@ from app.commands.common import Json, print_json, ready_context
 from app.domain.simulation import Target
 from app.services import calibrating
 from app.services.local_profiles import local_book
-from app.services.plain_text import prediction_lines, under_load_lines
+from app.services.plain_text import pools_lines, prediction_lines, under_load_lines
 from app.services.predicting import answer, question_of
 from app.services.prediction_json import answer_json
 from app.services.profiles import catalog_book, read_book
@@ -44,6 +44,12 @@ def predict(
     shortest_length: Annotated[float, typer.Option(help="Lengths are drawn between this share and 1 of the given ones; 1: equal.")] = 1.0,
     draft_tokens: Annotated[int, typer.Option(help="Speculation: tokens drafted in each step.")] = 0,
     acceptance: Annotated[float, typer.Option(help="Speculation: chance that a drafted token is accepted, given those before.")] = 0.0,
+    prefill_replicas: Annotated[int | None, typer.Option(help="Replicas that prefill alone; the others then decode alone.")] = None,
+    decode_replicas: Annotated[int, typer.Option(help="Replicas that decode alone, each of the tp, dp and ep above.")] = 1,
+    prefill_tp: Annotated[int | None, typer.Option(help="Tensor-parallel degree of a prefill replica.")] = None,
+    prefill_dp: Annotated[int | None, typer.Option(help="Attention ranks of a prefill replica.")] = None,
+    prefill_ep: Annotated[int | None, typer.Option(help="Expert-parallel degree of a prefill replica.")] = None,
+    transfer_bytes_per_s: Annotated[float | None, typer.Option(help="What a device reaches between the pools; else its link.")] = None,
     simulated: Annotated[bool, typer.Option("--simulate", help="Run the load of the clients pass by pass.")] = False,
     rate: Annotated[float | None, typer.Option(help="Simulate requests that come at this rate a second instead of from clients.")] = None,
     requests: Annotated[int, typer.Option(help="How many of them.")] = 300,
@@ -63,7 +69,7 @@ def predict(
     if as_json:
         print_json(answer_json(found, served))
         return
-    print("\n".join([*(under_load_lines(served) if served else ()), *prediction_lines(found.prediction)]))
+    print("\n".join([*(under_load_lines(served) if served else ()), *pools_lines(found), *prediction_lines(found.prediction)]))
 
 
 def calibrate(

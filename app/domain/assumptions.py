@@ -1,5 +1,7 @@
 """What a prediction takes for granted, one sentence each: the reader sees which figures are specified, fitted, assumed or left out."""
 
+from math import ceil
+
 from app.domain.constants import default
 from app.domain.dtypes import NumberFormat, arithmetic
 from app.domain.engine import EngineProfile
@@ -28,8 +30,9 @@ def sentences(
             *_operators(request, formats),
             *_layers(question, request),
             *_served(request, question, priced),
+            *_pools(request, question),
         ]
-    said.extend(_memory(hardware, request, priced.footprint, float(priced.running)))
+    said.extend(_memory(hardware, request, priced.footprint, float(priced.together)))
     if beside is None and model.declared_parameters is not None:
         said.append(f"Passes are priced from the shapes ({model.shape_parameters:.4g} parameters), not from the declared round figure.")
     positions = request.prompt_tokens + request.output_tokens
@@ -152,7 +155,9 @@ def _served(request: Request, question: Question, priced: PricedRequest) -> list
             lengths = "lengths are equal, so clients stay together in waves"
         rounds = f"{request.requests_per_client} requests a client, the burst at the start among them"
         said.append(f"The queue in TTFT is the closed form's mean over {rounds}; {lengths}.")
-        if float(in_waves(question.load, question.schedule)):
+        if request.prefill_replicas is not None:
+            said.append("No prompt falls between two tokens: prefill has devices of its own.")
+        elif float(in_waves(question.load, question.schedule)):
             said.append("Prefill runs alone and all requests are equally long: only the later prompts of a wave fall between two tokens.")
         else:
             share = question.rates.interference
@@ -165,6 +170,27 @@ def _served(request: Request, question: Question, priced: PricedRequest) -> list
     return said
 
 
+def _pools(request: Request, question: Question) -> list[str]:
+    """What is taken for granted about pools of their own and the way between them."""
+    if request.prefill_replicas is None:
+        return []
+    load = question.load
+    ahead = load.in_prefill()
+    devices = int((request.prefill_replicas * ahead.tp * ahead.dp + load.decode_replicas * load.tp * load.dp) * load.pp)
+    said = [
+        "The prompt's cache crosses as a whole once prefill has made the first token and a decode replica has room for it; "
+        "layers that are sent while others are still computed would hide some of that."
+    ]
+    node = question.hardware.devices_per_node
+    if request.transfer_bytes_per_s is None and (node is None or devices <= node):
+        share, link = default("bus_share_of_link"), question.hardware.link_name or "the device's link"
+        said.append(
+            f"All {devices} devices are taken to be joined by {link}, {percent(share, 0)} of whose rate each reaches; give "
+            "transfer_bytes_per_s where the pools are joined by a network."
+        )
+    return said
+
+
 def _memory(hardware: HardwareProfile, request: Request, space: Footprint, running: float) -> list[str]:
     if space.capacity_bytes is None:
         return [f"The memory of {hardware.name} is not known, so whether the request fits is not known either."]
@@ -173,6 +199,13 @@ def _memory(hardware: HardwareProfile, request: Request, space: Footprint, runni
     if pool == 0:
         return [f"Weights and one sequence do not fit in memory ({kept}); the times are what they would be if they did."]
     wanted = request.batch if request.concurrency is None else request.concurrency
+    if request.prefill_replicas is not None and request.concurrency is not None:
+        wanted = ceil(request.concurrency / request.decode_replicas)
+        if pool < wanted:
+            return [
+                f"{int(running)} of {wanted} sequences run on average on a decode replica: {pool} fit at their full length ({kept}), more "
+                "while they grow; the others wait between their first and their second token, and once the prefill pool is full before it."
+            ]
     if pool >= wanted:
         return [f"Fit is judged at the full length of every sequence; {kept}."]
     if request.concurrency is None:

@@ -10,12 +10,16 @@ from app.domain.architecture import ModelArchitecture
 from app.domain.engine import EngineProfile
 from app.domain.errors import InvalidRequest
 from app.domain.hardware import HardwareProfile
-from app.domain.phases import PricedRequest, Question, price_request
+from app.domain.phases import PricedRequest, Question
+from app.domain.pools import price
 from app.domain.prediction import Request
-from app.domain.request_rules import FRACTIONS, Load, check_device, check_mode, fraction, rules, whole_number
+from app.domain.request_rules import Load, check_device, check_mode, number_of, rules, whole_number
 from app.domain.work import Quantity
 
-AXES = ("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep", "dp")
+AXES = (
+    *("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep", "dp"),
+    *("prefill_replicas", "decode_replicas", "prefill_tp", "prefill_dp", "prefill_ep"),
+)
 CELL_LIMIT = 4_000_000
 Floats = npt.NDArray[np.float64]
 
@@ -68,7 +72,7 @@ def predict_grid(
     refused, priced = _refusals(architecture, hardware, request.calibration, load, shape)
     question = Question.of(architecture, hardware, request, load, engine)
     with np.errstate(all="ignore"):  # refused cells may divide by zero; they are blanked below
-        columns = {key: _flat(quantity, shape, priced) for key, quantity in _quantities(price_request(question)).items()}
+        columns = {key: _flat(quantity, shape, priced) for key, quantity in _quantities(price(question)).items()}
     return Grid(values, columns, priced, refused)
 
 
@@ -112,13 +116,7 @@ def _axis_values(axes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]
 
 def _broadcast_load(request: Request, values: Mapping[str, tuple[int, ...]]) -> Load:
     """The request with each axis as an array along its own dimension, so that quantities stay as small as they depend on."""
-    numbers: dict[str, Quantity | None] = {}
-    for key in Load.__dataclass_fields__:
-        single = getattr(request, key)
-        if key in FRACTIONS:
-            numbers[key] = fraction(key, single)
-        else:
-            numbers[key] = None if key == "concurrency" and single is None else whole_number(key, single)
+    numbers: dict[str, Quantity | None] = {key: number_of(key, getattr(request, key)) for key in Load.__dataclass_fields__}
     for place, (key, points) in enumerate(values.items()):
         shape = [1] * len(values)
         shape[place] = len(points)

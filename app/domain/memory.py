@@ -70,7 +70,7 @@ def footprint(
     weights = stage * _weight_bytes(architecture, element, load)
 
     def sequence_bytes(length: Quantity) -> Quantity:
-        return stage * _sum(_kept_bytes(group, element, load.tp, length) for group in architecture.groups)
+        return stage * cache_bytes(architecture, element, load.tp, length)
 
     per_sequence = sequence_bytes(load.prompt_tokens + load.output_tokens)
     sequences = load.batch if load.concurrency is None else load.concurrency
@@ -93,6 +93,11 @@ def footprint(
         sequences=sequences,
         served_sequences=served,
     )
+
+
+def cache_bytes(architecture: ModelArchitecture, element: ElementBytes, tp: Quantity, length: Quantity) -> Quantity:
+    """Bytes that one of tp devices keeps of a sequence of so many positions, all layers together."""
+    return _sum(_kept_bytes(group, element, tp, length) for group in architecture.groups)
 
 
 def _weight_bytes(model: ModelArchitecture, element: ElementBytes, load: Load) -> Quantity:

@@ -10,7 +10,8 @@ that the decode step pays anyway; a pipeline of pp stages works on pp groups of 
 share of the work, also where its pieces are in several stages at once.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -45,6 +46,10 @@ class Question:
     schedule: Schedule = field(default_factory=Schedule)
     profile: EngineProfile | None = None
 
+    def in_prefill(self) -> "Question":
+        """The same question to a prefill replica of a disaggregated deployment, for one pass."""
+        return replace(self, load=self.load.in_prefill())
+
     @classmethod
     def of(
         cls, architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, load: Load, engine: EngineProfile | None
@@ -61,6 +66,30 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Handover:
+    """The way from a prefill pool to a decode pool, floats or arrays; `prediction.Pools` has the meaning of each figure.
+
+    `left` are the clients that no station has room for; `prefill_footprint` is a prefill replica's. What
+    follows is None without clients; `at_most_per_s` are the requests a second that prefill, transfer and decode keep up with.
+    """
+
+    transfer_bytes: Quantity
+    transfer_bytes_per_s: Quantity
+    transfer_s: Quantity
+    admission_s: Quantity
+    left: Quantity
+    prefill_footprint: Footprint
+    requests_per_s: Quantity | None = None
+    at_most_per_s: Mapping[str, Quantity] | None = None
+    balanced_ratio: Quantity | None = None
+
+    @property
+    def seconds(self) -> Quantity:
+        """From the first token to the step that brings the second."""
+        return self.admission_s + self.transfer_s
+
+
+@dataclass(frozen=True)
 class PricedRequest:
     """Times of a request in seconds, floats or arrays. `running` sequences decode together; the rest of a load waits for memory."""
 
@@ -73,6 +102,13 @@ class PricedRequest:
     running: Quantity
     footprint: Footprint
     output_tokens: Quantity
+    handover: Handover | None = None
+    step_sequences: Quantity | None = None
+
+    @property
+    def together(self) -> Quantity:
+        """Sequences in one decode step, those of one replica where there are several."""
+        return self.running if self.step_sequences is None else self.step_sequences
 
     @property
     def ttft_s(self) -> Quantity:
@@ -81,8 +117,9 @@ class PricedRequest:
 
     @property
     def itl_s(self) -> Quantity:
-        """The mean decode step over the tokens it brings, and the share of other requests' prefills that falls between two tokens."""
-        return self.decode.time_s / self.accepted + self.interference_s
+        """The mean decode step over the tokens it brings, and what falls between two: others' prefills, or a share of the handover."""
+        itl = self.decode.time_s / self.accepted + self.interference_s
+        return itl if self.handover is None else itl + self.handover.seconds / decode_steps(self.output_tokens)
 
     @property
     def total_s(self) -> Quantity:
@@ -102,7 +139,7 @@ def price_request(question: Question) -> PricedRequest:
     running = _running_sequences(load, space, question.schedule)
     alone = _stage_by_stage(question)
     prefill = _over_stages(question, alone)
-    decode = _decode(question, running, _mean_step(question, running))
+    decode = price_step(question, running)
     turn = _turn(question, running, prefill, decode)
     interference = _interference(alone, decode, question, running, turn)
     itl = decode.time_s / load.accepted + interference
@@ -117,6 +154,16 @@ def price_request(question: Question) -> PricedRequest:
         footprint=space,
         output_tokens=question.load.output_tokens,
     )
+
+
+def price_prompt(question: Question) -> PricedPass:
+    """The prompt pass of all sequences of a batch, its pieces in several pipeline stages at once."""
+    return _over_stages(question, _stage_by_stage(question))
+
+
+def price_step(question: Question, running: Quantity) -> PricedPass:
+    """The mean decode step of `running` sequences."""
+    return _decode(question, running, _mean_step(question, running))
 
 
 def decode_step_s(question: Question, running: Quantity, step: Quantity) -> Quantity:
@@ -166,10 +213,15 @@ def _turn(question: Question, running: Quantity, prefill: PricedPass, decode: Pr
     if load.concurrency is None or question.textbook:
         return None
     prompts = chunk_prompts(load, question.schedule, running / load.dp)
-    new = load.prompt_tokens - load.cached_prefix_tokens
-    numbers = pass_numbers(new, load.cached_prefix_tokens, load.dp * prompts)
-    chunk = _operator_pass(question, numbers, attention_efficiency(load.prompt_tokens, question.rates.attention_limit), with_prompt=True)
-    return Turn(prefill.time_s, chunk.time_s, prompts, decode.time_s)
+    return Turn(prefill.time_s, full_pass_s(question, prompts), prompts, decode.time_s)
+
+
+def full_pass_s(question: Question, prompts: Quantity) -> Quantity:
+    """Seconds of a pass with so many whole prompts on every attention rank, one stage after the other."""
+    load = question.load
+    numbers = pass_numbers(load.prompt_tokens - load.cached_prefix_tokens, load.cached_prefix_tokens, load.dp * prompts)
+    share = attention_efficiency(load.prompt_tokens, question.rates.attention_limit)
+    return _operator_pass(question, numbers, share, with_prompt=True).time_s
 
 
 def _stage_by_stage(question: Question) -> PricedPass:

@@ -20,7 +20,11 @@ class Request:
     which sends `requests_per_client` requests, of lengths drawn evenly between `shortest_length` and 1 of the given ones (1: all equal).
     `draft_tokens` are proposed in each step and each is accepted with the chance `acceptance`, given those before it.
     `tp` devices share an attention rank, `dp` such ranks share the sequences (attention data parallel), `ep` of a stage's tp·dp devices
-    hold different experts, `pp` stages follow one another. `moe_dtype` is the format of the experts' weights, None: that of the others
+    hold different experts, `pp` stages follow one another.
+    With `prefill_replicas` prompts are computed by so many replicas of their own and answered by `decode_replicas` others, each spread by
+    tp, dp and ep; `prefill_tp`, `prefill_dp` and `prefill_ep` spread a prefill replica (None: like a decode replica). The cache crosses
+    at `transfer_bytes_per_s` for each device, as reached; None: what the device's link or network gives.
+    `moe_dtype` is the format of the experts' weights, None: that of the others
     or what checkpoints of the model use; `comm_dtype` the format of activations that cross a link, None: their own.
     """
 
@@ -44,6 +48,12 @@ class Request:
     shortest_length: float = 1.0
     draft_tokens: int = 0
     acceptance: float = 0.0
+    prefill_replicas: int | None = None
+    decode_replicas: int = 1
+    prefill_tp: int | None = None
+    prefill_dp: int | None = None
+    prefill_ep: int | None = None
+    transfer_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,8 @@ class Prediction:
 
     `front_end_s`, `queue_s` and `interference_s` are the parts of TTFT and ITL outside the passes: ttft_s = front_end_s + queue_s +
     prefill.time_s, itl_s = decode.time_s / accepted tokens a step + interference_s. `served` is there with clients (in default mode).
+    With pools of their own (`pools`) there is no interference, and the way from one to the other, `pools.handover_s`, is spread over the
+    tokens after the first: itl_s = decode.time_s / accepted tokens + pools.handover_s / (output tokens - 1).
     `attention_beside` is textbook mode's line of its own: what causal attention would add to prefill, in no other figure; else None.
     """
 
@@ -129,6 +141,7 @@ class Prediction:
     queue_s: float = 0.0
     served: "ServedLimits | None" = None
     weights: "WeightReads | None" = None
+    pools: "Pools | None" = None
 
     @property
     def phase(self) -> Literal["queue", "prefill", "decode"]:
@@ -148,6 +161,57 @@ class ServedLimits:
     clients: int
     running: float
     bounds: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One side of a disaggregated deployment: replicas and devices of all of them, what each of these keeps in memory.
+
+    `requests_per_s` is what the pool keeps up with, at the most sequences that it may hold with these clients; `busy` the share of that
+    in use. Both are None where no clients send.
+    """
+
+    replicas: int
+    devices: int
+    memory: Memory
+    requests_per_s: float | None = None
+    busy: float | None = None
+
+
+Binding = Literal["prefill", "transfer", "decode", "clients"]
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Prefill and decode on devices of their own, and the way between them.
+
+    The first token comes from prefill; the second `first_gap_s` later: `admission_s` until a decode replica has room and its step ends,
+    `transfer_s` for `transfer_bytes` of cache (to the device that takes the most of them), and a step. With clients `requests_per_s` is
+    what all give together, `transfer_requests_per_s` what the links keep up with, and `binds` what more of would raise it;
+    `balanced_ratio` is the number of prefill replicas for each decode replica at which both keep up with the same.
+    """
+
+    prefill: Pool
+    decode: Pool
+    transfer_bytes: float
+    transfer_bytes_per_s: float
+    transfer_s: float
+    admission_s: float
+    first_gap_s: float
+    requests_per_s: float | None = None
+    transfer_requests_per_s: float | None = None
+    binds: Binding | None = None
+    balanced_ratio: float | None = None
+
+    @property
+    def handover_s(self) -> float:
+        """What the way between the pools adds to the first gap."""
+        return self.admission_s + self.transfer_s
+
+    @property
+    def devices(self) -> int:
+        """Devices of both pools."""
+        return self.prefill.devices + self.decode.devices
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,19 @@ from app.domain.work import Quantity
 MODES = ("textbook", "default")
 TOKEN_LIMIT = 10_000_000
 SEQUENCE_LIMIT = 1_000_000
+REPLICA_LIMIT = 4096
 TP_LIMIT = 1024
 DRAFT_LIMIT = 64
 FRACTIONS = ("shortest_length", "acceptance")
+RATES = ("transfer_bytes_per_s",)
+OPTIONAL = ("concurrency", "prefill_replicas", "prefill_tp", "prefill_dp", "prefill_ep", *RATES)
 # A chance of 1 is priced as one so near to it that the sum of its powers is whole to nine digits.
 _SURE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
 class Load:
-    """The numbers of a request as floats or broadcastable arrays; `concurrency` None: not a served load."""
+    """The numbers of a request as floats or broadcastable arrays. None as in a request; `concurrency` None: not a served load."""
 
     prompt_tokens: Quantity
     output_tokens: Quantity
@@ -40,6 +43,12 @@ class Load:
     shortest_length: Quantity = 1.0
     draft_tokens: Quantity = 0.0
     acceptance: Quantity = 0.0
+    prefill_replicas: Quantity | None = None
+    decode_replicas: Quantity = 1.0
+    prefill_tp: Quantity | None = None
+    prefill_dp: Quantity | None = None
+    prefill_ep: Quantity | None = None
+    transfer_bytes_per_s: Quantity | None = None
 
     @property
     def rows(self) -> Quantity:
@@ -52,6 +61,16 @@ class Load:
         chance = np.minimum(np.asarray(self.acceptance, dtype=np.float64), _SURE)
         tokens: Quantity = (1.0 - chance**self.rows) / (1.0 - chance)
         return tokens
+
+    def in_prefill(self) -> "Load":
+        """The same requests on a prefill replica's devices."""
+        own = {key: self._own_or_shared(key) for key in ("tp", "dp", "ep")}
+        return replace(self, **own, concurrency=None, prefill_replicas=None)
+
+    def _own_or_shared(self, key: str) -> Quantity:
+        own: Quantity | None = getattr(self, f"prefill_{key}")
+        shared: Quantity = getattr(self, key)
+        return shared if own is None else own
 
     def averaged(self) -> "Load":
         """The load at its mean lengths: those of a served load are drawn between `shortest_length` and 1 of the given ones."""
@@ -66,20 +85,21 @@ class Load:
     @classmethod
     def of(cls, request: Request) -> "Load":
         """The numbers of one request. Raises InvalidRequest for a value that is not a whole number."""
-        numbers: dict[str, float | None] = {}
-        for key in cls.__dataclass_fields__:
-            value = getattr(request, key)
-            if key in FRACTIONS:
-                numbers[key] = fraction(key, value)
-            else:
-                numbers[key] = None if key == "concurrency" and value is None else whole_number(key, value)
-        return cls(**numbers)  # type: ignore[arg-type]
+        return cls(**{key: number_of(key, getattr(request, key)) for key in cls.__dataclass_fields__})  # type: ignore[arg-type]
 
 
-def fraction(field: str, value: object) -> float:
-    """The value as a float. Raises InvalidRequest when it is not a finite number."""
+def number_of(field: str, value: object) -> float | None:
+    """A field's value as a float, None where it may be left out and is. Raises InvalidRequest for one that is no number of its kind."""
+    if value is None and field in OPTIONAL:
+        return None
+    if field in FRACTIONS:
+        return _finite(field, value, "a fraction from 0 to 1")
+    return _finite(field, value, "bytes per second above 0") if field in RATES else whole_number(field, value)
+
+
+def _finite(field: str, value: object, wanted: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidRequest(field, f"{field} is {str(value)[:40]!r}; give a fraction from 0 to 1.")
+        raise InvalidRequest(field, f"{field} is {str(value)[:40]!r}; give {wanted}.")
     return float(value)
 
 
@@ -137,7 +157,37 @@ def rules(architecture: ModelArchitecture, hardware: HardwareProfile, mode: str)
             lambda load: False if load.concurrency is None else load.batch != 1,
         ),
         *_link_rules(hardware, linked),
+        *_pool_rules(architecture, hardware, mode, linked),
     )
+
+
+def _pool_rules(architecture: ModelArchitecture, hardware: HardwareProfile, mode: str, linked: bool) -> list[Rule]:
+    """Pools of their own for prefill and decode: replicas, how a prefill replica is spread, and a way between them."""
+    placed = [*_head_rules(architecture), *_expert_rules(architecture), *_link_rules(hardware, linked)]
+    placed = [rule for rule in placed if rule.field in ("tp", "dp", "ep")]
+    found = [_between(f"prefill_{key}", 1, TP_LIMIT) for key in ("tp", "dp", "ep")]
+    found += [_between(key, 1, REPLICA_LIMIT) for key in ("prefill_replicas", "decode_replicas")]
+    found += [Rule(f"prefill_{rule.field}", rule.sentence, _in_prefill(rule)) for rule in placed]
+    found.append(
+        Rule(
+            "transfer_bytes_per_s",
+            "must be above 0.",
+            lambda load: False if load.transfer_bytes_per_s is None else load.transfer_bytes_per_s <= 0,
+        )
+    )
+    if mode == "textbook":
+        word = "must be left out: textbook arithmetic has no pools. Take calibration default."
+        found.append(Rule("prefill_replicas", word, lambda load: load.prefill_replicas is not None))
+    if hardware.link_bytes_per_s is None:
+        word = f"must be given, or link_bytes_per_s of {hardware.name}: the cache crosses from the prefill pool to the decode pool."
+        found.append(
+            Rule("transfer_bytes_per_s", word, lambda load: load.prefill_replicas is not None and load.transfer_bytes_per_s is None)
+        )
+    return found
+
+
+def _in_prefill(rule: Rule) -> Callable[[Load], Quantity | Mask | bool]:
+    return lambda load: False if load.prefill_replicas is None else rule.broken(load.in_prefill())
 
 
 def _head_rules(architecture: ModelArchitecture) -> list[Rule]:
@@ -216,7 +266,9 @@ def check(request: Request, architecture: ModelArchitecture, hardware: HardwareP
     load = Load.of(request)
     for rule in rules(architecture, hardware, request.calibration):
         if np.any(rule.broken(load)):
-            raise InvalidRequest(rule.field, f"{rule.field} is {getattr(request, rule.field)}: it {rule.sentence}")
+            value = getattr(request, rule.field)
+            told = "not given" if value is None else value
+            raise InvalidRequest(rule.field, f"{rule.field} is {told}: it {rule.sentence}")
     return load
 
 

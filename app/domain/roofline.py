@@ -31,7 +31,17 @@ from app.domain.work import (
     routed_elements,
 )
 
-__all__ = ["Placement", "PricedPass", "PricedTerm", "attention_efficiency", "bound", "overlapped", "price", "price_dense"]
+__all__ = [
+    "Placement",
+    "PricedPass",
+    "PricedTerm",
+    "attention_efficiency",
+    "bound",
+    "bus_bytes_per_s",
+    "overlapped",
+    "price",
+    "price_dense",
+]
 
 _PARTS: dict[Kind, tuple[Part, Part]] = {
     "linear": ("compute", "weights"),
@@ -254,10 +264,10 @@ def _link_terms(
     """
     terms: list[PricedTerm] = []
     tp, dp, devices = (np.asarray(size) for size in (placement.tp, placement.dp, placement.devices))
-    bus = _bus(rates, devices)
+    bus = bus_bytes_per_s(rates, devices)
     if np.any(devices > 1):
         local = numbers.of_one_rank(placement.dp).tokens
-        alone = _collective(rates, all_reduce_bytes(architecture, local, element, placement.tp), _bus(rates, tp), tp > 1)
+        alone = _collective(rates, all_reduce_bytes(architecture, local, element, placement.tp), bus_bytes_per_s(rates, tp), tp > 1)
         together = _collective(rates, all_reduce_bytes(architecture, numbers.tokens, element, placement.devices), bus, devices > 1)
         shared = np.where(dp > 1, 0.0, together)
         gathered = np.where(dp > 1, together, 0.0)
@@ -275,7 +285,7 @@ def _link_terms(
             twice = 2.0 * mixing * rates.all_reduce_alpha_s + exchanged / bus
             terms.append(_communication("all_to_all", np.where(spread, twice, 0.0)))
     if np.any(np.asarray(placement.pp) > 1):
-        stage_link = _bus(rates, devices * np.asarray(placement.pp))
+        stage_link = bus_bytes_per_s(rates, devices * np.asarray(placement.pp))
         send = rates.send_s + numbers.tokens * architecture.hidden * element.message / stage_link
         terms.append(_communication("stage_send", np.where(np.asarray(placement.pp) > 1, (placement.pp - 1.0) * send, 0.0)))
     return terms
@@ -287,7 +297,7 @@ def _collective(rates: Rates, moved: Quantity, bus: Quantity, needed: npt.NDArra
     return time
 
 
-def _bus(rates: Rates, devices: Quantity) -> Quantity:
+def bus_bytes_per_s(rates: Rates, devices: Quantity) -> Quantity:
     """The usable rate between so many devices: the link's inside a node, the network's beyond it.
 
     A placement that needs an unknown link was refused before, so its cells are NaN, never a guess.

@@ -20,7 +20,7 @@ from app.domain.request_rules import Load
 from app.domain.schedule import Schedule
 from app.domain.work import Quantity
 
-_BUSIEST = 0.9
+BUSIEST = 0.9
 _MOST_GROUPS_WAITED_FOR = 2.0
 
 
@@ -75,7 +75,7 @@ def queue_s(load: Load, schedule: Schedule, rates: Rates, running: Quantity, tur
     clients, running, own = load.concurrency / load.dp, running / load.dp, turn.prefill_s
     each = turn.each_s / load.pp
     answer = load.output_tokens * itl_s
-    busy = np.minimum((clients - 1.0) * each / (own + answer), _BUSIEST)
+    busy = np.minimum((clients - 1.0) * each / (own + answer), BUSIEST)
     drawn = np.where(np.asarray(clients) > 1, turn.step_s / 2.0, 0.0) + own * busy / (2.0 * (1.0 - busy))
     apart = np.maximum(each, rates.serial_front_end_s)
     burst = _burst(turn, each, apart, running)

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.domain.prediction import Request
-from app.domain.request_rules import FRACTIONS
+from app.domain.request_rules import FRACTIONS, RATES
 from app.domain.text import clean_text
 from app.services.predicting import FOUNDING_HARDWARE, FOUNDING_MODEL, FOUNDING_REQUEST, Question, question_of
 
@@ -19,9 +19,12 @@ _WHOLE = frozenset(
     (
         *("prompt_tokens", "output_tokens", "batch", "concurrency", "cached_prefix_tokens", "tp", "pp", "ep", "dp"),
         *("requests_per_client", "draft_tokens"),
+        *("prefill_replicas", "decode_replicas", "prefill_tp", "prefill_dp", "prefill_ep"),
     ),
 )
 _FRACTIONS = frozenset(FRACTIONS)
+_RATES = frozenset(RATES)
+_RATE = re.compile(r"[0-9]{1,15}(\.[0-9]{0,6})?(e\+?[0-9]{1,2})?", re.ASCII | re.IGNORECASE)
 KEYS = (*_NAMES, *(item.name for item in fields(Request)))
 DEFAULTS: Mapping[str, Any] = {**_NAMES, **{item.name: getattr(FOUNDING_REQUEST, item.name) for item in fields(Request)}}
 
@@ -61,10 +64,10 @@ def read_form(query: Mapping[str, str]) -> PredictForm:
             shown[key] = shown_value(DEFAULTS[key])
             continue
         shown[key] = text
-        if key not in _WHOLE and key not in _FRACTIONS:
+        if key not in _WHOLE | _FRACTIONS | _RATES:
             values[key] = text
             continue
-        number = fraction(text) if key in _FRACTIONS else whole(text)
+        number = fraction(text) if key in _FRACTIONS else rate(text) if key in _RATES else whole(text)
         if number is None:
             errors[key] = f"{key} must be {_what(key)}."
         else:
@@ -77,6 +80,8 @@ def read_form(query: Mapping[str, str]) -> PredictForm:
 def _what(key: str) -> str:
     if key in _FRACTIONS:
         return "a fraction from 0 to 1, such as 0.8"
+    if key in _RATES:
+        return "bytes per second, such as 50e9"
     return f"a whole number from {0 if key in _FROM_ZERO else 1} to {_LARGEST:,}"
 
 
@@ -86,6 +91,13 @@ def fraction(text: str) -> float | None:
         return None
     number = float(text)
     return number if number <= 1 else None
+
+
+def rate(text: str) -> float | None:
+    """Bytes a second above 0, with thousands separators or as 50e9; None for anything else."""
+    digits = text.replace(",", "").replace("\u202f", "").replace("\u00a0", "").replace(" ", "")
+    number = float(digits) if _RATE.fullmatch(digits) else 0.0
+    return number if 0 < number <= 1e15 else None
 
 
 def whole(text: str) -> int | None:

@@ -10,6 +10,7 @@ from app.domain.errors import InvalidRequest, PhaselineError, UnknownName
 from app.domain.what_if import Change
 from app.formats import IMPORTERS
 from app.pages.form import PredictForm, read_form
+from app.pages.pools_view import pools_view
 from app.pages.prediction_view import PredictionView, tries_of, view_of
 from app.pages.rendering import page_context, render, wants_fragment
 from app.pages.under_load import bound_words, load_view
@@ -54,6 +55,7 @@ def predict_page(request: Request) -> Response:
         values.update(
             load=load_view(view.answer, request.query_params),
             bound_words=bound_words,
+            pools=pools_view(view.answer),
             found=what_if(book, view.answer.question, Change()),
             sliders=sliders(Change()),
             query=form.address("").partition("?")[2],

@@ -8,6 +8,8 @@ from app.domain.prediction import Prediction
 from app.domain.quantity import bytes_, change_seconds, count, factor, flops, number, percent, seconds, tokens_rate
 from app.domain.simulation import Target
 from app.services.diagnosing import Explained
+from app.services.pools import binding_words, per_device, splits_of
+from app.services.predicting import Answer
 from app.services.sentences import because, comparison_sentence
 from app.services.under_load import UnderLoad
 
@@ -23,6 +25,36 @@ def prediction_lines(prediction: Prediction) -> list[str]:
     rates = (tokens_rate(prediction.request_tokens_per_s, "request"), tokens_rate(prediction.aggregate_tokens_per_s, "aggregate"))
     lines.append(f"{'rate':8} {', '.join(rates)}")
     return [*lines, *(f"- {sentence}" for sentence in prediction.assumptions)]
+
+
+def pools_lines(found: Answer) -> list[str]:
+    """Pools of their own: what each keeps up with, the way between them, rates by their devices, the best split; nothing without pools."""
+    pools, request = found.prediction.pools, found.prediction.request
+    if pools is None:
+        return []
+    lines = []
+    for name, pool in (("prefill", pools.prefill), ("decode", pools.decode)):
+        kept = (
+            ""
+            if pool.requests_per_s is None or pool.busy is None
+            else f", up to {pool.requests_per_s:.3g} requests/s, {percent(pool.busy)} busy"
+        )
+        lines.append(f"{name + ' pool':12} {count(pool.replicas)} x {count(pool.devices // pool.replicas)} devices{kept}")
+    way = f"{bytes_(pools.transfer_bytes)} in {seconds(pools.transfer_s)}"
+    lines.append(f"{'first gap':12} {seconds(pools.first_gap_s)}: admission {seconds(pools.admission_s)}, transfer of {way}, a step")
+    rates = per_device(pools, request.prompt_tokens, request.output_tokens)
+    if rates is not None and pools.binds is not None:
+        each = ", ".join(f"{name.replace('_per_s_over_', '/s over ').replace('_', ' ')} {value:.4g}" for name, value in rates.items())
+        lines.append(f"{'per device':12} {each}")
+        lines.append(f"{'binds':12} {binding_words(pools)}")
+    splits = splits_of(found)
+    if splits is not None:
+        best = splits.best
+        lines.append(
+            f"{'best split':12} {best.prefill_replicas} : {best.decode_replicas} of {count(splits.devices)} devices, "
+            f"{best.requests_per_s_per_device:.3g} requests/s a device"
+        )
+    return lines
 
 
 def under_load_lines(shown: UnderLoad) -> list[str]:

@@ -5,13 +5,14 @@ from typing import Any
 
 from app.domain.prediction import PassCost, Prediction
 from app.services.nearest import nearest_json
+from app.services.pools import pools_json
 from app.services.predicting import Answer
 from app.services.under_load import UnderLoad, served_json
 
 
 def answer_json(found: Answer, simulated: UnderLoad | None = None) -> dict[str, Any]:
-    """The same with `nearest`, the published measurements nearest to the question."""
-    return {**prediction_json(found.prediction, simulated), "nearest": nearest_json(found)}
+    """The same with `pools` of a disaggregated deployment, and `nearest`, the published measurements nearest to the question."""
+    return {**prediction_json(found.prediction, simulated), "pools": pools_json(found), "nearest": nearest_json(found)}
 
 
 def prediction_json(prediction: Prediction, simulated: UnderLoad | None = None) -> dict[str, Any]:

@@ -73,3 +73,21 @@ def test_a_load_that_cannot_be_run_is_refused_by_its_field(api: TestClient, more
     found = problem(api.post(PREDICT, json={**LOADED, **more}), 422)
     if field is not None:
         assert found["field"] == field
+
+
+def test_pools_of_their_own_show_which_binds_and_how_to_divide_the_devices(api: TestClient) -> None:
+    assert ask(api)["pools"] is None
+    found = ask(api, concurrency=64, prefill_replicas=1, decode_replicas=2, transfer_bytes_per_s=2.5e10)
+    pools = found["pools"]
+    assert pools["devices"] == pools["prefill"]["devices"] + pools["decode"]["devices"] == 3
+    assert found["interference_s"] == 0
+    assert pools["first_gap_s"] == pytest.approx(pools["admission_s"] + pools["transfer"]["time_s"] + found["decode"]["time_s"])
+    assert pools["binds"] in ("prefill", "decode", "transfer", "clients")
+    assert pools["per_device"]["output_tokens_per_s_over_decode"] > pools["per_device"]["output_tokens_per_s_over_all"]
+    assert pools["best_split"] in pools["splits"]
+    asked = {**LOADED, "concurrency": 64, "prefill_replicas": 1, "decode_replicas": 2, "transfer_bytes_per_s": 2.5e10}
+    assert ok(api.get(PREDICT, params={**asked, "calibration": "default"})) == found
+    swept = ask(api, concurrency=64, prefill_replicas=1, sweep={"prefill_replicas": [1, 2], "decode_replicas": [1, 2]})
+    assert len(swept["columns"]["queue_s"]) == 4
+    for wrong in ({"prefill_replicas": 0}, {"prefill_replicas": 1, "transfer_bytes_per_s": 0}, {"prefill_replicas": 1, "prefill_tp": 3}):
+        problem(api.post(PREDICT, json={**LOADED, **wrong}), 422)

@@ -69,3 +69,24 @@ def refused(*_: object, **__: object) -> None:
 
 def links_of(page: str) -> list[str]:
     return [html.unescape(link) for link in re.findall('href="([^"]*)"', page)]
+
+
+def test_pools_of_their_own_have_a_block_with_the_pool_that_binds(client: TestClient) -> None:
+    assert "Prefill and decode apart" not in words_of(client.get(LOADED).text)
+    page = client.get(f"{LOADED}&concurrency=64&prefill_replicas=1&decode_replicas=2&transfer_bytes_per_s=25e9").text
+    words = words_of(page)
+    for part in (
+        "Prefill and decode apart",
+        "of 3 devices 1 prefill and 2 decode",
+        "sets the pace; both keep up alike at",
+        "Admission",
+        "are best divided",
+    ):
+        assert part in words, part
+    assert 'name="transfer_bytes_per_s" value="2.5e+10"' in page or "2.5e+10" in page
+    single = words_of(client.get(f"{LOADED}&prefill_replicas=1").text)
+    assert "First token to second" in single
+    assert "are best divided" not in single
+    wrong = client.get(f"{LOADED}&prefill_replicas=1&transfer_bytes_per_s=fast")
+    assert wrong.status_code == 422
+    assert "transfer_bytes_per_s must be bytes per second, such as 50e9." in words_of(wrong.text)

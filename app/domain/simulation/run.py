@@ -60,6 +60,10 @@ class Simulator:
         single = replace(request, batch=1, concurrency=None)
         if request.pp > 1:
             raise InvalidRequest("pp", f"pp is {request.pp}: the simulator follows one stage; take pp = 1, or the closed form.")
+        if request.prefill_replicas is not None:
+            raise InvalidRequest(
+                "prefill_replicas", "The simulator follows one engine: leave prefill_replicas out, or take the closed form."
+            )
         load = check(single, architecture, hardware)
         question = Question.of(architecture, hardware, single, load, engine)
         rules = schedule or question.schedule

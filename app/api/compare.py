@@ -9,9 +9,11 @@ from app.api.answers import Responses, StrictJSON, csv_answer, problems
 from app.api.comparison_shapes import ComparisonShape
 from app.api.dependencies import ContextDep
 from app.api.gate import AllowMissing, Spec
+from app.api.shapes import FigureShape
 from app.domain.gates import parse_spec
 from app.services.comparing import compare_runs, explained
 from app.services.comparison_json import comparison_json
+from app.services.figures import waterfall_figure
 from app.services.gating import gates_of
 from app.services.markdown import comparison_markdown
 
@@ -23,15 +25,25 @@ OtherIds = Annotated[list[RunId], Query(min_length=1, max_length=7)]
 _MARKDOWN: Responses = {200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}}
 
 
-@router.get("", summary="What differs between runs, and which phase moved", response_model=ComparisonShape, responses=problems(404, 422))
+@router.get(
+    "",
+    summary="What differs between runs, and which phase moved",
+    response_model=ComparisonShape | FigureShape,
+    responses=problems(404, 422),
+)
 def get_comparison(
     context: ContextDep,
     base: RunId,
     other: OtherIds,
     as_: Annotated[Literal["json", "csv"], Query(alias="as")] = "json",
+    figure: Annotated[Literal["plotly"] | None, Query()] = None,
 ) -> Response:
-    """`base` is compared with each `other`; the first pair stands at the top level. `as=csv` gives the metrics as rows."""
+    """`base` is compared with each `other`; the first pair stands at the top level. `as=csv` gives the metrics as rows, `figure=plotly`
+    the walk of the first pair's mean request from `base` to `other` as a chart.
+    """
     views, comparisons = compare_runs(context, [base, *other])
+    if figure:
+        return StrictJSON(waterfall_figure(comparisons[0]))
     answer = comparison_json(comparisons, explained(views, comparisons))
     if as_ == "csv":
         rows = [

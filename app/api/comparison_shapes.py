@@ -15,6 +15,65 @@ class ComparableShape(Shape):
     differing: list[dict[str, Any]]
 
 
+class HalfShape(Shape):
+    """One half of a mean request on both sides; workload_s + efficiency_s + unpriced_s = delta_s where they are known."""
+
+    phase: str
+    base_s: float
+    other_s: float
+    delta_s: float
+    workload_s: float | None
+    efficiency_s: float | None
+    unpriced_s: float | None
+
+
+class AttributionPartShape(Shape):
+    """One part of a half. `kind` is measured, predicted or unexplained; of a part that is not known all is null, and `why` says why."""
+
+    phase: str
+    part: str
+    title: str
+    kind: str | None
+    base_s: float | None
+    other_s: float | None
+    delta_s: float | None
+    workload_s: float | None
+    efficiency_s: float | None
+    unpriced_s: float | None
+    factors: dict[str, float]
+    why: str | None
+
+
+class FactorShape(Shape):
+    """One thing that differs, as it is on both sides, and the seconds that the model gives to it."""
+
+    key: str
+    title: str
+    kind: str
+    base: str
+    other: str
+    prefill_s: float
+    decode_s: float
+    total_s: float
+
+
+class AttributionShape(Shape):
+    """Where the change of a mean request lies: halves + remainder = total, and so do the parts that are known."""
+
+    total_s: float
+    base_total_s: float
+    other_total_s: float
+    halves: list[HalfShape]
+    parts: list[AttributionPartShape]
+    factors: list[FactorShape]
+    unpriced_s: float | None
+    remainder_s: float
+    split_by: str
+    before_sending_s: list[float] | None
+    notes: list[str]
+    sentences: list[str]
+
+
 class FindingShape(Shape):
     """One cause: the signs that are there of those it asks for, its arithmetic, what would refute it, and advice with its size."""
 
@@ -98,9 +157,15 @@ class ComparisonShape(ReasonShape):
                     ],
                     "attribution": {
                         "total_s": -0.471,
+                        "halves": [
+                            {"phase": "prefill", "delta_s": 0.127, "workload_s": 0.0, "efficiency_s": 0.089, "unpriced_s": 0.038},
+                            {"phase": "decode", "delta_s": -0.598, "workload_s": 0.0, "efficiency_s": -1.1, "unpriced_s": 0.502},
+                        ],
                         "parts": [
-                            {"phase": "prefill", "part": "first token", "delta_s": 0.127, "workload_s": 0.0, "efficiency_s": 0.127},
-                            {"phase": "decode", "part": "steps", "delta_s": -0.598, "workload_s": 0.0, "efficiency_s": -0.598},
+                            {"phase": "prefill", "part": "prefill", "kind": "predicted", "delta_s": 0.089, "efficiency_s": 0.089},
+                            {"phase": "prefill", "part": "unexplained", "kind": "unexplained", "delta_s": 0.038, "unpriced_s": 0.038},
+                            {"phase": "decode", "part": "weight_read", "kind": "predicted", "delta_s": -1.1, "efficiency_s": -1.1},
+                            {"phase": "decode", "part": "unexplained", "kind": "unexplained", "delta_s": 0.502, "unpriced_s": 0.502},
                         ],
                         "remainder_s": 0.0,
                     },
@@ -115,7 +180,7 @@ class ComparisonShape(ReasonShape):
     others: list[int]
     comparable: ComparableShape
     metrics: list[dict[str, Any]]
-    attribution: dict[str, Any] | None
+    attribution: AttributionShape | None
     sentence: str
     break_even_output_tokens: int | None
     comparisons: list[dict[str, Any]]

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.charts.layout import Figure, axis_titles, figure, halo, linear_axis
+from app.charts.bar_styles import BarStyle, bar_style
+from app.charts.layout import Figure, axis_titles, figure, linear_axis
 from app.charts.text import label, lines
 from app.charts.theme import CLEAR, Theme
 from app.domain.decomposition import Block, Decomposition
@@ -85,12 +86,10 @@ def _traces(row: NamedDecomposition, theme: Theme, scale: float, many: bool) -> 
         for half, start in ((found.prefill, 0.0), (found.decode, found.prefill.seconds)):
             words = half.observed.words if half.observed else "predicted"
             text = lines(half.phase, f"{seconds(half.seconds)}, {percent(half.seconds / found.total_s)}", label(words))
-            style = _filled(half.phase, theme) if half.observed else _washed(half.phase, theme)
+            style = bar_style("measured" if half.observed else "predicted", half.phase, theme)
             traces.append(_bar(half.phase, names[0], start, half.seconds, scale, text, style, f"{half.phase} {seconds(half.seconds)}"))
     for block, start, _ in _spans(found):
-        style = _filled(block.hue, theme) if block.kind == "measured" else _washed(block.hue, theme)
-        if block.kind == "unexplained":
-            style = _hatched(theme)
+        style = bar_style("predicted" if block.kind == "limit" else block.kind, block.hue, theme)
         # an overshoot lies over the blocks that make it up, which keep their own words
         words = "" if block.over_predicted else f"{block.title} {seconds(block.seconds)}"
         traces.append(_bar(block.title, names[-1], start, block.seconds, scale, _hover(block, found.total_s), style, words))
@@ -103,7 +102,7 @@ def _hover(block: Block, total_s: float) -> str:
     return lines(block.title, share, each, label(block.arithmetic), _KINDS[block.kind])
 
 
-def _bar(name: str, row: str, start: float, length: float, scale: float, hover: str, style: dict[str, Any], words: str) -> dict[str, Any]:
+def _bar(name: str, row: str, start: float, length: float, scale: float, hover: str, style: BarStyle, words: str) -> dict[str, Any]:
     return {
         "type": "bar",
         "orientation": "h",
@@ -111,29 +110,12 @@ def _bar(name: str, row: str, start: float, length: float, scale: float, hover: 
         "y": [row],
         "x": [length / scale],
         "base": [start / scale],
-        "marker": style["marker"],
+        "marker": style.marker,
         "text": [words],
         "textposition": "inside",
         "insidetextanchor": "start",
         "textangle": 0,
-        "textfont": {"color": style["word"], "size": 12, "shadow": style["halo"]},
+        "textfont": {"color": style.word, "size": 12, "shadow": style.halo},
         "hovertext": [hover],
         "hovertemplate": "%{hovertext}<extra></extra>",
-    }
-
-
-def _filled(hue: str, theme: Theme) -> dict[str, Any]:
-    return {"marker": {"color": theme.mark(hue), "line": {"width": 1, "color": theme.surface}}, "word": theme.on(hue), "halo": "none"}
-
-
-def _washed(hue: str, theme: Theme) -> dict[str, Any]:
-    return {"marker": {"color": theme.wash(hue), "line": {"width": 1.5, "color": theme.mark(hue)}}, "word": theme.ink_2, "halo": "none"}
-
-
-def _hatched(theme: Theme) -> dict[str, Any]:
-    pattern = {"shape": "/", "fgcolor": theme.ink_3, "bgcolor": CLEAR, "fillmode": "replace", "size": 6, "solidity": 0.25}
-    return {
-        "marker": {"color": CLEAR, "pattern": pattern, "line": {"width": 1, "color": theme.ink_3}},
-        "word": theme.ink_2,
-        "halo": halo(theme.surface),
     }

@@ -5,7 +5,7 @@ stands in a block only where it fits: `roomy` and `wordy` are the classes that h
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -186,23 +186,29 @@ def share_bar(fraction: float | None, hue: str, height: float = 10) -> Bars:
 
 
 def waterfall(base: RequestTimes, steps: Sequence[Step], other: RequestTimes) -> tuple[WaterfallRow, ...]:
-    """From one measured request to another by steps that add up; empty where either total is not known."""
+    """From one measured request to another by steps that add up; empty where either total is not known.
+
+    Steps of predicted parts may lead below nothing on their way; then the zero line moves to the right.
+    """
     start, end = base.total_s, other.total_s
     if start is None or end is None:
         return ()
     levels = [start]
     for step in steps:
         levels.append(levels[-1] + step.delta_s)
-    full = 100 / max(*levels, end, 1e-12)
-    rows = [WaterfallRow(None, _total_row(base, start * full, full, first=True), start)]
+    lowest = min(0.0, *levels)
+    full = 100 / (max(*levels, end, 1e-12) - lowest)
+    rows = [WaterfallRow(None, _total_row(base, -lowest, start, full, first=True), start)]
     for step, (level, reached) in zip(steps, pairwise(levels), strict=True):
-        rows.append(WaterfallRow(step, _step_row(step, level * full, reached * full), reached))
-    return (*rows, WaterfallRow(None, _total_row(other, end * full, full, first=False), end))
+        rows.append(WaterfallRow(step, _step_row(step, (level - lowest) * full, (reached - lowest) * full), reached))
+    return (*rows, WaterfallRow(None, _total_row(other, -lowest, end, full, first=False), end))
 
 
-def _total_row(times: RequestTimes, reach: float, full: float, *, first: bool) -> Bars:
+def _total_row(times: RequestTimes, zero_s: float, total_s: float, full: float, *, first: bool) -> Bars:
+    reach = (zero_s + total_s) * full
     line = Line(reach, 32, 44) if first else Line(reach, 0, 10)
-    return Bars(44, "", _pair((times.first_token_s or 0) * full, (times.decode_s or 0) * full, 10, 22, times.predicted), (), (line,))
+    rects = _pair((times.first_token_s or 0) * full, (times.decode_s or 0) * full, 10, 22, times.predicted)
+    return Bars(44, "", tuple(replace(rect, x=rect.x + zero_s * full) for rect in rects), (), (line,))
 
 
 def _step_row(step: Step, level: float, reached: float) -> Bars:

@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from app.domain.attribution import Attribution, attribute
 from app.domain.metrics import METRICS, Better
 from app.domain.observed import observed_first_token, observed_step
 from app.domain.pair_flags import pair_flags
 from app.domain.percentile_rules import percentile_rule
+from app.domain.point import Point
+from app.domain.point_change import Pricing
 from app.domain.reconciling import reconcile
 from app.domain.run import Distribution, Flag, Rate, Run
 
@@ -23,7 +26,6 @@ SettingValue = str | int | float | None
 
 SINGLE_RUNS = "Single runs on both sides: the spread between repeats is not known, so a change counts from 3 %."
 NOISE_FLOOR = 0.03
-ROUNDING_S = 1e-6
 LENGTH_TOLERANCE = 0.05
 SAMPLES_BEYOND_PERCENTILE = 10
 WITHHELD = "withheld by a flag"
@@ -33,11 +35,16 @@ _COMPARED_STATS = ("mean", "p50", "p90", "p95", "p99")
 
 @dataclass(frozen=True)
 class Side:
-    """One run in a comparison; `settings` are the facts beside the metrics, by name."""
+    """One run in a comparison; `settings` are the facts beside the metrics, by name.
+
+    `point` is what the performance model prices it by, None where it cannot: then `unpriced` says why.
+    """
 
     id: int
     run: Run
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    point: Point | None = None
+    unpriced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,35 +88,6 @@ class MetricDelta:
 
 
 @dataclass(frozen=True)
-class AttributionPart:
-    """Seconds of the change of a mean request that one phase carries; workload_s + efficiency_s = delta_s where they are known."""
-
-    phase: Literal["prefill", "decode"]
-    part: str
-    base_s: float
-    other_s: float
-    delta_s: float
-    workload_s: float | None
-    efficiency_s: float | None
-
-
-@dataclass(frozen=True)
-class Attribution:
-    """The change of a mean request's time, split by phase; the parts and the remainder sum to `total_s`."""
-
-    base_total_s: float
-    other_total_s: float
-    total_s: float
-    parts: tuple[AttributionPart, ...]
-    remainder_s: float
-
-    @property
-    def shown_remainder_s(self) -> float:
-        """The remainder for a reader: stored times are whole microseconds, so less than one is the rounding of a sum."""
-        return 0.0 if abs(self.remainder_s) < ROUNDING_S else self.remainder_s
-
-
-@dataclass(frozen=True)
 class Comparison:
     """What is known about the difference between two runs."""
 
@@ -133,12 +111,18 @@ def compare(base: Side, other: Side) -> Comparison:
         other=other,
         comparable=comparable,
         metrics=metrics,
-        attribution=attribute(base.run, other.run),
+        attribution=attribute(base.run, other.run, _pricing(base, other)),
         phase=moved_phase(base.run, other.run),
         break_even_output_tokens=break_even(base.run, other.run),
         notes=(SINGLE_RUNS, *_reconciled(base.run, other.run)),
         flags=pair_flags(base.run, other.run),
     )
+
+
+def _pricing(base: Side, other: Side) -> Pricing:
+    """How the model prices both; of a side that it cannot, the reasons, each beginning with the run's number."""
+    why = [f"Run {side.id}: {reason}" for side in (base, other) if side.point is None for reason in side.unpriced]
+    return Pricing(base.point, other.point, tuple(why))
 
 
 def _reconciled(base: Run, other: Run) -> tuple[str, ...]:
@@ -307,55 +291,6 @@ def too_few(stat: str, n: Sequence[int | None]) -> str:
     if len(beyond) < len(n):
         return "number of samples not known"
     return f"rests on {min(beyond)} samples beyond it" if min(beyond) < SAMPLES_BEYOND_PERCENTILE else ""
-
-
-def request_total_s(run: Run) -> float | None:
-    """Seconds of a mean request: measured end to end where known, else TTFT + (output tokens - 1) x ITL."""
-    e2e = run.distribution("e2e_s")
-    if e2e is not None and e2e.mean is not None:
-        return e2e.mean
-    first, step, output = first_token_time_s(run), decode_time_s(run), run.workload.output_tokens_mean
-    if first is None or step is None or output is None:
-        return None
-    return first + max(output - 1, 0) * step
-
-
-def attribute(base: Run, other: Run) -> Attribution | None:
-    """Split the change of a mean request by phase; None unless both sides know first token, step time and output length.
-
-    Workload and efficiency are the Shapley split of a product: half of each change is weighed at the other factor's base, half at
-    its new value, so that they sum to the change exactly, whichever factor is swapped first.
-    """
-    firsts = (first_token_time_s(base), first_token_time_s(other))
-    steps = (decode_time_s(base), decode_time_s(other))
-    outputs = (base.workload.output_tokens_mean, other.workload.output_tokens_mean)
-    if firsts[0] is None or firsts[1] is None or steps[0] is None or steps[1] is None or outputs[0] is None or outputs[1] is None:
-        return None
-    base_total, other_total = request_total_s(base), request_total_s(other)
-    if base_total is None or other_total is None:
-        return None
-    gaps = (max(outputs[0] - 1, 0.0), max(outputs[1] - 1, 0.0))
-    prefill = _prefill_part(firsts[0], firsts[1], base.workload.prompt_tokens_mean, other.workload.prompt_tokens_mean)
-    decode = AttributionPart(
-        phase="decode",
-        part="steps",
-        base_s=gaps[0] * steps[0],
-        other_s=gaps[1] * steps[1],
-        delta_s=gaps[1] * steps[1] - gaps[0] * steps[0],
-        workload_s=(gaps[1] - gaps[0]) * (steps[0] + steps[1]) / 2,
-        efficiency_s=(steps[1] - steps[0]) * (gaps[0] + gaps[1]) / 2,
-    )
-    total = other_total - base_total
-    return Attribution(base_total, other_total, total, (prefill, decode), total - prefill.delta_s - decode.delta_s)
-
-
-def _prefill_part(a: float, b: float, prompt_a: float | None, prompt_b: float | None) -> AttributionPart:
-    workload = efficiency = None
-    if prompt_a and prompt_b:
-        per_token = (a / prompt_a, b / prompt_b)
-        workload = (prompt_b - prompt_a) * (per_token[0] + per_token[1]) / 2
-        efficiency = (per_token[1] - per_token[0]) * (prompt_a + prompt_b) / 2
-    return AttributionPart("prefill", "first token", a, b, b - a, workload, efficiency)
 
 
 def moved_phase(base: Run, other: Run) -> MovedPhase:

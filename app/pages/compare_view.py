@@ -6,11 +6,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.charts import svg
-from app.domain.comparison import ROUNDING_S, Comparison, MetricDelta
+from app.domain.comparison import Comparison, MetricDelta
 from app.domain.metrics import METRICS, Metric
 from app.domain.observed import RequestTimes, measured_times
-from app.domain.quantity import NOT_KNOWN, change_percent, change_seconds, in_metric_unit, seconds
+from app.domain.quantity import NOT_KNOWN, change_percent, change_seconds, in_metric_unit
 from app.domain.run import Rate
+from app.pages.attribution_view import AttributionView, attribution_view
 from app.pages.causes_view import CausesView, causes_view
 from app.pages.run_view import run_words
 from app.services import figures
@@ -67,8 +68,7 @@ class PairView:
     sentence: str
     groups: tuple[tuple[str, tuple[DeltaRow, ...]], ...]
     settings: tuple[tuple[str, str, str], ...]
-    steps: tuple[tuple[str, str, str, str], ...]
-    waterfall: tuple[svg.WaterfallRow, ...]
+    moved: AttributionView | None
     why: CausesView
 
 
@@ -125,27 +125,9 @@ def _pair(letter: str, comparison: Comparison, reason: Explained, show_all: bool
         comparison_sentence(comparison, reason.diagnosis),
         tuple(groups),
         settings,
-        tuple(_steps(comparison)),
-        _waterfall(comparison),
+        attribution_view(comparison),
         causes_view(reason),
     )
-
-
-def _waterfall(comparison: Comparison) -> tuple[svg.WaterfallRow, ...]:
-    """From the base's mean request to the other's: each phase by its workload and by its speed; a step of nothing is left out."""
-    found = comparison.attribution
-    if found is None:
-        return ()
-    steps = []
-    for part in found.parts:
-        words = ("longer or shorter prompts", "seconds a prompt token") if part.phase == "prefill" else ("output length", "seconds a token")
-        for title, delta in (("workload", part.workload_s), ("speed", part.efficiency_s)):
-            if delta is not None and abs(delta) >= ROUNDING_S:
-                note = words[0] if title == "workload" else words[1]
-                steps.append(svg.Step(f"{part.phase.capitalize()}: {title}", note, delta, part.phase))
-        if part.workload_s is None and abs(part.delta_s) >= ROUNDING_S:
-            steps.append(svg.Step(part.phase.capitalize(), "", part.delta_s, part.phase))
-    return svg.waterfall(measured_times(comparison.base.run), steps, measured_times(comparison.other.run))
 
 
 def _row(row: MetricDelta, rate: Rate | None) -> DeltaRow:
@@ -173,20 +155,3 @@ def _shown(value: object) -> str:
     if value is None:
         return NOT_KNOWN
     return f"{value:,.6g}" if isinstance(value, float) else str(value)
-
-
-def _steps(comparison: Comparison) -> list[tuple[str, str, str, str]]:
-    """The change of a mean request, phase by phase: title, change, of it workload, of it efficiency."""
-    found = comparison.attribution
-    if found is None:
-        return []
-    rows: list[tuple[str, str, str, str]] = []
-    for part in found.parts:
-        workload = "" if part.workload_s is None else change_seconds(part.workload_s)
-        efficiency = "" if part.efficiency_s is None else change_seconds(part.efficiency_s)
-        rows.append(
-            (part.phase, f"{seconds(part.base_s)} → {seconds(part.other_s)}", change_seconds(part.delta_s), f"{workload}|{efficiency}")
-        )
-    rows.append(("not explained", "what the phases leave", change_seconds(found.shown_remainder_s), "|"))
-    rows.append(("whole request", f"{seconds(found.base_total_s)} → {seconds(found.other_total_s)}", change_seconds(found.total_s), "|"))
-    return rows

@@ -10,9 +10,9 @@ from app.domain.engine import EngineProfile
 from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
 from app.domain.observed import observed
+from app.domain.point import Place, Point, price_point
 from app.domain.prediction import Prediction, Request
 from app.domain.run import Flag, Run
-from app.domain.serving import predict
 
 _QUANTISED_MARKS = ("fp8", "fp4", "int8", "int4", "awq", "gptq", "gguf", "w4a16", "w8a8", "nvfp4", "mxfp4", "bnb", "4bit", "8bit")
 
@@ -22,13 +22,14 @@ PHASES_APART = frozenset({"llama_bench"})
 
 @dataclass(frozen=True)
 class Assessment:
-    """What is known about a run's distance to the limit; every None has its reason in `reasons`.
+    """What is known about a run's distance to the limit; every None has its reason in `reasons`. `point` is what it was priced by.
 
     `mbu` is the share of the specified bandwidth that the measured decode step used, `mfu` the share of the specified peak that the
     prompt pass used (a lower bound when only TTFT is known: `mfu_from_ttft`).
     """
 
     prediction: Prediction | None = None
+    point: Point | None = None
     decode_floor_s: float | None = None
     prefill_floor_s: float | None = None
     mbu: float | None = None
@@ -50,10 +51,11 @@ def assess(
         return Assessment(reasons=tuple(reasons))
     try:
         dtype, notes = weight_dtype_of(run, architecture)
-        prediction = price_like(run, architecture, hardware, request_of(run, architecture, engine, dtype), engine)
+        point = point_of(run, architecture, hardware, engine, request_of(run, architecture, engine, dtype))
+        prediction = price_point(point)
     except PhaselineError as error:
         return Assessment(reasons=(f"No prediction: {error}",))
-    return _measure(run, hardware, prediction, notes)
+    return replace(_measure(run, hardware, prediction, notes), point=point)
 
 
 def _missing(run: Run, architecture: ModelArchitecture | None, hardware: HardwareProfile | None) -> list[str]:
@@ -124,15 +126,21 @@ def price_like(
     run: Run, architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, engine: EngineProfile | None
 ) -> Prediction:
     """`request` priced the way that the run's tool measured: phases in two tests, in the process, or by clients of a server."""
-    if run.format in PHASES_APART:
-        return _apart(architecture, hardware, request, engine, run.workload.context_depth_tokens)
-    predicted = predict(architecture, hardware, request, engine=engine)
-    if run.measured_at != "in_process":
-        return predicted
-    # Nothing stands before the prompt pass of a tool that times it in the process.
-    total = predicted.total_s - predicted.front_end_s
-    share = predicted.prefill.time_s / total
-    return replace(predicted, front_end_s=0.0, ttft_s=predicted.prefill.time_s, total_s=total, prefill_share=share)
+    return price_point(point_of(run, architecture, hardware, engine, request))
+
+
+def point_of(run: Run, architecture: ModelArchitecture, hardware: HardwareProfile, engine: EngineProfile | None, request: Request) -> Point:
+    """`request` as the run's tool would have measured it."""
+    place: Place = "apart" if run.format in PHASES_APART else "in_process" if run.measured_at == "in_process" else "served"
+    return Point(
+        architecture=architecture,
+        hardware=hardware,
+        engine=engine,
+        request=request,
+        steps=max((run.workload.output_tokens_mean or 1.0) - 1.0, 0.0),
+        place=place,
+        depth=run.workload.context_depth_tokens if place == "apart" else 0,
+    )
 
 
 def _spread(run: Run, architecture: ModelArchitecture) -> tuple[int, int, int]:
@@ -148,27 +156,6 @@ def _spread(run: Run, architecture: ModelArchitecture) -> tuple[int, int, int]:
     if stage == tp and tp % dp == 0:
         tp //= dp
     return tp, ep, dp
-
-
-def _apart(
-    architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, engine: EngineProfile | None, depth: int
-) -> Prediction:
-    """Two phases timed in two tests, each behind `depth` tokens of context: priced apart and put together."""
-    prefill = predict(
-        architecture, hardware, replace(request, prompt_tokens=request.prompt_tokens + depth, cached_prefix_tokens=depth), engine=engine
-    )
-    decode = predict(architecture, hardware, replace(request, prompt_tokens=max(depth, 1)), engine=engine)
-    total = prefill.prefill.time_s + (request.output_tokens - 1) * decode.itl_s
-    return replace(
-        decode,
-        request=request,
-        prefill=prefill.prefill,
-        front_end_s=0.0,
-        ttft_s=prefill.prefill.time_s,
-        total_s=total,
-        prefill_share=prefill.prefill.time_s / total,
-        ttft_range_s=prefill.ttft_range_s,
-    )
 
 
 def _mode(architecture: ModelArchitecture) -> str:

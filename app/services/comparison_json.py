@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.domain.comparison import Comparison
+from app.services.attribution_words import attribution_json
 from app.services.diagnosing import Explained, explain_files
 from app.services.diagnosis_json import diagnosis_json
 from app.services.sentences import because, comparison_sentence
@@ -26,7 +27,7 @@ def comparison_json(comparisons: Sequence[Comparison], reasons: Sequence[Explain
 
 
 def _pair(comparison: Comparison, reason: Explained) -> dict[str, Any]:
-    comparable, attribution = comparison.comparable, comparison.attribution
+    comparable = comparison.comparable
     return {
         "other": comparison.other.id,
         "comparable": {
@@ -51,26 +52,7 @@ def _pair(comparison: Comparison, reason: Explained) -> dict[str, Any]:
             }
             for row in comparison.metrics
         ],
-        "attribution": None
-        if attribution is None
-        else {
-            "total_s": attribution.total_s,
-            "base_total_s": attribution.base_total_s,
-            "other_total_s": attribution.other_total_s,
-            "parts": [
-                {
-                    "phase": part.phase,
-                    "part": part.part,
-                    "base_s": part.base_s,
-                    "other_s": part.other_s,
-                    "delta_s": part.delta_s,
-                    "workload_s": part.workload_s,
-                    "efficiency_s": part.efficiency_s,
-                }
-                for part in attribution.parts
-            ],
-            "remainder_s": attribution.remainder_s,
-        },
+        "attribution": attribution_json(comparison.attribution),
         **diagnosis_json(reason),
         "flags": flags_json((*comparison.flags, *reason.diagnosis.flags)),
         "sentence": " ".join((comparison_sentence(comparison, reason.diagnosis), *because(reason.diagnosis))),

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from app.charts import figure, page_figure
+from app.domain.comparison import Comparison
 from app.domain.decomposition import Decomposition, decompose
 from app.domain.distribution import Spread, spread_of
 from app.domain.errors import NotFound
@@ -94,6 +95,13 @@ def decomposition_numbers(view: RunView) -> dict[str, Any]:
 def decomposition_figure(view: RunView) -> dict[str, Any]:
     """The decomposition as a plotly figure. Raises NotFound with the reason when there is no prediction."""
     return figure("decomposition", _known(decomposition(view), view))
+
+
+def waterfall_figure(comparison: Comparison) -> dict[str, Any]:
+    """The change of a mean request by part, as a plotly figure. Raises NotFound where one side lacks a half or the output length."""
+    if comparison.attribution is None:
+        raise NotFound("The change cannot be split: one side does not have both phases and the output length.")
+    return figure("waterfall", comparison.attribution)
 
 
 def spreads(view: RunView, samples: RequestSamples | None) -> list[Spread]:

@@ -3,14 +3,17 @@
 import re
 from collections.abc import Sequence
 
+from app.domain.attribution import ROUNDING_S
 from app.domain.comparison import Comparison, MetricDelta
 from app.domain.gates import Gate
 from app.domain.metrics import METRICS
-from app.domain.quantity import change_percent, in_metric_unit
+from app.domain.quantity import change_percent, change_seconds, in_metric_unit, seconds
+from app.services.attribution_words import attribution_sentences
 from app.services.diagnosing import Explained
 from app.services.gating import all_passed, clause_sentence, gates_sentence
 from app.services.sentences import because, comparison_sentence
 
+_HALVES = {"prefill": "First token", "decode": "Further tokens"}
 _SHOWN = ("mean", "p50", "p99", "value")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
@@ -47,7 +50,35 @@ def _pair(comparison: Comparison, explained: Explained) -> list[str]:
     lines += [f"- Not comparable: {escaped(reason)}" for reason in comparison.comparable.reasons]
     for item in comparison.comparable.differing:
         lines.append(f"- {escaped(item.key)}: {escaped(str(item.base))} → {escaped(str(item.other))}")
-    return [*lines, *_causes(explained), *_table(comparison)]
+    return [*lines, *_moved(comparison), *_causes(explained), *_table(comparison)]
+
+
+def _moved(comparison: Comparison) -> list[str]:
+    """Where the change of a mean request lies: the sentences, and the parts that add up."""
+    found = comparison.attribution
+    if found is None:
+        return []
+    lines = ["", "### Where the change lies", "", *(f"- {escaped(text)}" for text in attribution_sentences(found))]
+    if comparison.break_even_output_tokens is not None:
+        lines.append(f"- Break-even at {comparison.break_even_output_tokens:,} output tokens.")
+    lines += ["", "| part of a mean request | base | other | change | workload | settings | not priced |", f"| --- |{' ---: |' * 6}"]
+    for half in found.halves:
+        split = (half.workload_s, half.efficiency_s, half.unpriced_s)
+        lines.append(_part_row(f"**{_HALVES[half.phase]}**", (half.base_s, half.other_s, half.delta_s), split))
+        for part in found.parts:
+            if part.phase == half.phase and part.kind is not None and not part.nothing:
+                split = (part.workload_s, part.efficiency_s, part.unpriced_s)
+                name = part.title if part.kind == "unexplained" else f"{part.title}, {part.kind}"
+                lines.append(_part_row(escaped(name), (part.base_s, part.other_s, part.delta_s), split))
+    lines.append(_part_row("In neither half", (None, None, found.shown_remainder_s), (None, None, None)))
+    return [*lines, _part_row("**Whole request**", (found.base_total_s, found.other_total_s, found.total_s), (None, None, None))]
+
+
+def _part_row(name: str, ends: Sequence[float | None], split: Sequence[float | None]) -> str:
+    a, b, change = ends
+    cells = [*("" if value is None else seconds(value) for value in (a, b))]
+    cells += ["" if value is None else "0" if abs(value) < ROUNDING_S else change_seconds(value) for value in (change, *split)]
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 def _causes(explained: Explained) -> list[str]:

@@ -5,8 +5,9 @@ from typing import Any
 
 from app.domain.comparison import Comparison
 from app.domain.prediction import Prediction
-from app.domain.quantity import bytes_, change_seconds, count, factor, flops, number, percent, seconds, tokens_rate
+from app.domain.quantity import bytes_, count, factor, flops, number, percent, seconds, tokens_rate
 from app.domain.simulation import Target
+from app.services.attribution_words import attribution_sentences
 from app.services.diagnosing import Explained
 from app.services.pools import binding_words, per_device, splits_of
 from app.services.predicting import Answer
@@ -99,9 +100,7 @@ def comparison_lines(comparison: Comparison, explained: Explained) -> list[str]:
             figures = f"{number(row.base, 4):>12} -> {number(row.other, 4):>12} {factor(row.ratio):>8}"
             lines.append(f"  {row.key + '.' + row.stat:32} {figures}  {row.verdict}")
     if comparison.attribution is not None:
-        parts = ", ".join(f"{part.phase} {change_seconds(part.delta_s)}" for part in comparison.attribution.parts)
-        rest = change_seconds(comparison.attribution.shown_remainder_s)
-        lines.append(f"  a mean request {change_seconds(comparison.attribution.total_s)}: {parts}, not explained {rest}")
+        lines += [f"  {text}" for text in attribution_sentences(comparison.attribution)]
     return lines
 
 

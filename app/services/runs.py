@@ -126,7 +126,7 @@ class RunView:
             "dataset": run.workload.dataset,
             **{f"label: {key}": value for key, value in run.labels.items() if key not in _NOT_SETTINGS},
         }
-        return Side(self.id, run, settings)
+        return Side(self.id, run, settings, self.assessment.point, self.assessment.reasons)
 
 
 def view(context: Context, run_id: int) -> RunView:

@@ -50,7 +50,7 @@ def test_two_runs(api: TestClient, base: int) -> None:
     # Prefill 50 -> 150 ms, decode 50 steps of 10 -> 8 ms: 0.55 -> 0.55 s in all, one up, one down.
     attribution = answer["attribution"]
     assert attribution["total_s"] == pytest.approx(0.0, abs=1e-12)
-    prefill, decode = attribution["parts"]
+    prefill, decode = attribution["halves"]
     assert (prefill["phase"], prefill["delta_s"]) == ("prefill", pytest.approx(0.1))
     assert (decode["phase"], decode["delta_s"]) == ("decode", pytest.approx(-0.1))
     assert attribution["remainder_s"] == pytest.approx(0.0, abs=1e-12)
@@ -160,7 +160,7 @@ def test_the_sample_runs_show_prefill_slower_and_decode_faster(stocked: TestClie
     answer = ok(stocked.get(COMPARE, params={"base": runs["bf16 weights"], "other": runs["int4 weights"]}))
     assert answer["phase"] == "prefill"
     assert answer["comparable"]["ok"] is True
-    parts = {part["phase"]: part["delta_s"] for part in answer["attribution"]["parts"]}
+    parts = {part["phase"]: part["delta_s"] for part in answer["attribution"]["halves"]}
     assert parts["prefill"] > 0 > parts["decode"]
     assert answer["break_even_output_tokens"] > 1
 
@@ -173,3 +173,20 @@ def test_the_same_as_markdown(api: TestClient, base: int) -> None:
     assert answer.text.startswith(f"## Run {other} against run {base}\n")
     assert "Refuted if" in answer.text
     problem(api.get(f"{COMPARE}.md", params={"base": base, "other": 999999}), 404)
+
+
+def test_the_parts_of_the_change_add_up_and_are_drawn(api: TestClient, base: int) -> None:
+    other = stored(api, **slower(80, 10), total_input_tokens=8000, max_concurrency=4)
+    asked = {"base": base, "other": other}
+    found = ok(api.get(COMPARE, params=asked))["attribution"]
+    assert sum(part["delta_s"] or 0 for part in found["parts"]) + found["remainder_s"] == pytest.approx(found["total_s"], abs=1e-12)
+    assert [part["why"] is None for part in found["parts"]] == [part["kind"] is not None for part in found["parts"]]
+    assert found["sentences"][0].replace("\xa0", " ").startswith("A mean request changed by +30.0 ms: first token +30.0 ms")
+    drawn = ok(api.get(COMPARE, params={**asked, "figure": "plotly"}))
+    assert drawn["layout"]["yaxis"]["categoryarray"][0] == "other"
+    assert drawn["layout"]["yaxis"]["categoryarray"][-1] == "base"
+
+
+def test_a_change_that_cannot_be_split_has_no_figure(api: TestClient, base: int) -> None:
+    other = stored(api, completed=0, failed=20)
+    problem(api.get(COMPARE, params={"base": base, "other": other, "figure": "plotly"}), 404, "cannot be split")

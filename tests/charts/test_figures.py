@@ -16,10 +16,13 @@ from app.charts import CHARTS, figure, page_figure
 from app.charts.decomposition import NamedDecomposition
 from app.charts.distribution import MOST_POINTS, NamedSpread, decimated
 from app.charts.theme import DARK, LIGHT
+from app.domain.attribution import Attribution, attribute
 from app.domain.decomposition import decompose
 from app.domain.distribution import Spread, spread_of
 from app.domain.maps import heat_map
 from app.domain.operating_points import Ceilings, RooflinePoint, roofline_of
+from app.domain.point import Point
+from app.domain.point_change import Pricing
 from app.domain.prediction import Request
 from app.domain.run import Distribution, Run
 from tests.domain.subjects import LLAMA_8B
@@ -33,6 +36,15 @@ TTFT = np.random.default_rng(7).lognormal(-2.3, 0.1, 5000)
 def spread(key: str = "ttft_s", samples: bool = True, **stats: float) -> Spread:
     metrics = {key: Distribution(**{"p50": 0.1, "p90": 0.12, "p99": 0.2, "min": 0.05, "max": 0.4, "n": 5000, **stats})}
     found = spread_of(Run(format="generic", metrics=metrics), key, request_samples(TTFT) if samples else None)
+    assert found is not None
+    return found
+
+
+def attributed(by_model: bool) -> Attribution:
+    """Twice the prompt and a slower step; the whole takes longer than its halves."""
+    runs = (measured_run(), measured_run(ttft_s=Distribution(mean=0.4), e2e_s=Distribution(mean=9.0)))
+    points = [Point(LLAMA_8B, H100, None, Request(prompt_tokens=prompt), 299.0) for prompt in (2000, 4000)]
+    found = attribute(*runs, Pricing(*points) if by_model else None)
     assert found is not None
     return found
 
@@ -58,6 +70,8 @@ INPUTS: dict[str, tuple[str, Any]] = {
     "two distributions": ("distributions", (NamedSpread("A", spread()), NamedSpread(HOSTILE, spread(samples=False)))),
     "map with a boundary": ("heatmap", heat_map(LLAMA_8B, H100, Request(prompt_tokens=1000, output_tokens=50), None, "context", "decode")),
     "map that no cell of fits": ("heatmap", heat_map(LLAMA_8B, replace(H100, memory_bytes=1e9), Request(), None, "prompt", "throughput")),
+    "waterfall by the model": ("waterfall", attributed(True)),
+    "waterfall per token": ("waterfall", attributed(False)),
     "seven distributions": ("distributions", tuple(NamedSpread(f"run {index}", spread()) for index in range(7))),
 }
 

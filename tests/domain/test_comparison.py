@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.comparison import Side, attribute, break_even, compare, moved_phase
+from app.domain.attribution import attribute
+from app.domain.comparison import Side, break_even, compare, moved_phase
 from app.domain.run import Distribution, Flag, Rate, RequestCounts, Run, Workload
 
 
@@ -50,7 +51,7 @@ def test_the_parts_of_a_change_add_up() -> None:
     found = attribute(run(0.0606, 0.00702), run(0.188, 0.00498))
     assert found is not None
     assert found.total_s == pytest.approx(-0.48256)
-    assert [part.delta_s for part in found.parts] == pytest.approx([0.1274, -0.60996])
+    assert [part.delta_s for part in found.halves] == pytest.approx([0.1274, -0.60996])
     assert found.remainder_s == pytest.approx(0, abs=1e-12)
 
 
@@ -58,7 +59,7 @@ def test_longer_outputs_are_workload_and_not_efficiency() -> None:
     # (399 - 299) gaps x 7 ms = 0.7 s more, all of it because the answers were longer.
     found = attribute(run(output=300), run(output=400))
     assert found is not None
-    decode = found.parts[1]
+    decode = found.halves[1]
     assert decode.workload_s == pytest.approx(0.7)
     assert decode.efficiency_s == pytest.approx(0)
 
@@ -151,8 +152,8 @@ times = st.floats(1e-4, 100)
 def test_attribution_always_sums_to_the_change(t1: float, t2: float, i1: float, i2: float, o1: float, o2: float) -> None:
     found = attribute(run(t1, i1, output=o1), run(t2, i2, output=o2))
     assert found is not None
-    assert sum(part.delta_s for part in found.parts) + found.remainder_s == pytest.approx(found.total_s, rel=1e-9, abs=1e-9)
-    for part in found.parts:
+    assert sum(part.delta_s for part in found.halves) + found.remainder_s == pytest.approx(found.total_s, rel=1e-9, abs=1e-9)
+    for part in found.halves:
         assert part.workload_s is not None
         assert part.efficiency_s is not None
         assert part.workload_s + part.efficiency_s == pytest.approx(part.delta_s, rel=1e-6, abs=1e-9)

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf, isfinite
 
-from app.domain.comparison import LENGTH_TOLERANCE, attribute
+from app.domain.attribution import attribute
+from app.domain.comparison import LENGTH_TOLERANCE
 from app.domain.diagnosis import times
 from app.domain.diagnosis.curves import Level, along, axis_of, device_curve, load_curve, place, prompt_curve, step_in_batch
 from app.domain.diagnosis.floors import counted, floors, shares

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.comparison import attribute
+from app.domain.attribution import attribute
 from app.domain.diagnosis import Subject, diagnose, diagnose_pair
 from tests.domain.diagnosis.measured import loads, one, run
 
@@ -31,7 +31,7 @@ def test_the_parts_sum_to_the_measured_difference(base: dict[str, float], other:
     found = attribute(run(**base), run(**other))
     seen = diagnose_pair(one(**base), one(**other)).observables
     assert found is not None
-    assert sum(part.delta_s for part in found.parts) + found.remainder_s == pytest.approx(found.total_s, rel=1e-9, abs=1e-9)
+    assert sum(part.delta_s for part in found.halves) + found.remainder_s == pytest.approx(found.total_s, rel=1e-9, abs=1e-9)
     assert seen["total_added_s"] == pytest.approx(found.total_s)
     assert seen["ttft_added_s"] + seen["decode_added_s"] + seen["remainder_s"] == pytest.approx(seen["total_added_s"], rel=1e-9, abs=1e-6)
 

@@ -1,0 +1,82 @@
+"""The parts of one request that a difference of two runs is told in: what a run measured of them, and what the model makes of them.
+
+    first token      = client + transport + front-end + queue + prefill + unexplained
+    further tokens   = (output tokens - 1) x (weights + KV cache + arithmetic + communication + others' prefill + overhead + unexplained)
+
+A part is measured where a run says so, in the same statistic as the whole, since only means add up. `client` is what the client's own
+host adds after sending; no tool tells it apart from the network, so that both stand under `transport`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from app.domain.observed import Observed, observed
+from app.domain.point import Point
+from app.domain.prediction import Prediction
+from app.domain.run import Run
+
+Phase = Literal["prefill", "decode"]
+Hue = Literal["prefill", "decode", "rest"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a request: its key, the half it stands in, its name, and the colour it takes ("rest": neither phase)."""
+
+    key: str
+    phase: Phase
+    title: str
+    hue: Hue
+
+
+UNEXPLAINED = "unexplained"
+PARTS = (
+    Part("client", "prefill", "Client", "rest"),
+    Part("transport", "prefill", "Transport and client", "rest"),
+    Part("front_end", "prefill", "Front-end", "rest"),
+    Part("queue", "prefill", "Queue", "rest"),
+    Part("prefill", "prefill", "Prompt pass", "prefill"),
+    Part(UNEXPLAINED, "prefill", "First token, not explained", "rest"),
+    Part("weight_read", "decode", "Weights read", "decode"),
+    Part("kv_read", "decode", "KV cache read", "decode"),
+    Part("compute", "decode", "Arithmetic", "decode"),
+    Part("communication", "decode", "Communication", "rest"),
+    Part("prefill_interference", "decode", "Other requests’ prefill", "rest"),
+    Part("overhead", "decode", "Launches and scheduler", "rest"),
+    Part(UNEXPLAINED, "decode", "Further tokens, not explained", "rest"),
+)
+BY_NAME: Mapping[tuple[Phase, str], Part] = {(part.phase, part.key): part for part in PARTS}
+MODELLED = tuple(part.key for part in PARTS if part.key not in ("client", "transport", UNEXPLAINED))
+
+
+def measured_parts(run: Run, first: Observed) -> dict[str, float]:
+    """Seconds of the parts of the first token that the run itself has, in the statistic of `first`."""
+    found: dict[str, float] = {}
+    for key, metric in (("queue", "queue_s"), ("prefill", "prefill_s")):
+        seen = observed(run, metric)
+        if seen is not None and seen.stat == first.stat:
+            found[key] = seen.value_s
+    server = observed(run, "server_ttft_s")
+    if first.key == "ttft_s" and server is not None and server.stat == first.stat and server.value_s <= first.value_s:
+        found["transport"] = first.value_s - server.value_s
+    return found
+
+
+def modelled_parts(point: Point, prediction: Prediction) -> dict[str, float]:
+    """Seconds of a whole request by part as the model has them (keys MODELLED), for one priced at `point`."""
+    served, decode = point.place == "served", prediction.decode
+    steps = point.steps
+    # A step of a pass may bring several tokens; the parts are those of one token.
+    each = (prediction.itl_s - prediction.interference_s) / decode.time_s * steps
+    return {
+        "front_end": prediction.front_end_s if served else 0.0,
+        "queue": prediction.queue_s if served else 0.0,
+        "prefill": prediction.prefill.time_s,
+        "weight_read": each * decode.part_s("weights"),
+        "kv_read": each * decode.part_s("kv"),
+        "compute": each * (decode.part_s("compute") + decode.part_s("attention")),
+        "communication": each * decode.part_s("communication"),
+        "prefill_interference": steps * prediction.interference_s,
+        "overhead": each * decode.part_s("overhead"),
+    }

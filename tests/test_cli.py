@@ -293,7 +293,7 @@ def test_the_samples_are_stored_once_and_can_be_compared(run: Run) -> None:
     printed = run("compare", base, other)
     assert printed.code == 0
     assert printed.out.startswith("Prefill got ")
-    assert "a mean request" in printed.out
+    assert "A mean request changed by" in printed.out
     assert run("compare", base, other, "--markdown").out.startswith(f"## Run {other} against run {base}")
 
 

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from app.jobs.kind import Concurrency, DeviceFacts, Estimate, JobParameters, Seed, TokenCount
 
 Rate = Annotated[float, Field(gt=0, le=100_000)]
+Moment = Annotated[float, Field(ge=0, le=1e9)]
 
 
 class EndpointSweep(JobParameters):
@@ -26,6 +27,17 @@ class EndpointSweep(JobParameters):
     rates_per_s: tuple[Rate, ...] = Field(
         default=(), max_length=64, title="Rates", description="Open loop with Poisson arrivals, requests per second."
     )
+    arrivals_s: tuple[Moment, ...] = Field(
+        default=(), max_length=100_000, title="Trace", description="Open loop at these moments, seconds in ascending order."
+    )
+    ramp_s: float = Field(
+        default=0.0,
+        ge=0,
+        le=3600,
+        title="Ramp",
+        description="Clients of a closed loop start spread over it.",
+        json_schema_extra={"unit": "s"},
+    )
     duration_s: float = Field(default=20.0, gt=0, le=86_400, title="Duration of a point", json_schema_extra={"unit": "s"})
     min_requests: int = Field(default=20, ge=1, le=1_000_000, title="Least requests", description="A point lasts until it has both.")
     warmup_requests: int = Field(default=2, ge=0, le=10_000, title="Warm-up requests", description="Per stream, sent first and kept apart.")
@@ -37,13 +49,13 @@ class EndpointSweep(JobParameters):
 
     @model_validator(mode="after")
     def _one_loop(self) -> "EndpointSweep":
-        if bool(self.concurrency) == bool(self.rates_per_s):
-            raise ValueError("give either concurrency (closed loop) or rates_per_s (open loop, concurrency empty)")
+        if sum(map(bool, (self.concurrency, self.rates_per_s, self.arrivals_s))) != 1:
+            raise ValueError("give one of concurrency (closed loop), rates_per_s and arrivals_s (open loop, concurrency empty)")
         return self
 
     def estimate(self, device: DeviceFacts) -> Estimate:
         """Points times their duration; the server's own memory is not this machine's."""
-        points = len(self.prompt_tokens) * len(self.output_tokens) * max(len(self.concurrency), len(self.rates_per_s))
+        points = len(self.prompt_tokens) * len(self.output_tokens) * max(len(self.concurrency), len(self.rates_per_s), 1)
         return Estimate(
             points * self.duration_s, None, f"{points} points of about {self.duration_s:g} s or {self.min_requests} requests each"
         )

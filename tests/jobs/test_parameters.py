@@ -29,9 +29,11 @@ def test_an_unknown_key_is_refused_by_name(kind: str) -> None:
     assert refused.value.field == "command"
 
 
-@pytest.mark.parametrize("loop", [{"concurrency": (), "rates_per_s": ()}, {"concurrency": (1,), "rates_per_s": (2.0,)}])
+@pytest.mark.parametrize(
+    "loop", [{"concurrency": (), "rates_per_s": ()}, {"concurrency": (1,), "rates_per_s": (2.0,)}, {"arrivals_s": (0.0, 1.0)}]
+)
 def test_a_sweep_is_a_closed_or_an_open_loop(loop: dict[str, object]) -> None:
-    with pytest.raises(InvalidRequest, match="either concurrency"):
+    with pytest.raises(InvalidRequest, match="give one of concurrency"):
         read_parameters(KINDS["endpoint_sweep"], {**LEAST["endpoint_sweep"], **loop})
 
 

@@ -313,6 +313,16 @@ _ROWS = (
         ("vLLM: request_goodput", "AIPerf: goodput"),
     ),
     Metric(
+        "energy_per_output_token_j",
+        "Energy per output token",
+        "J",
+        "rate",
+        "lower",
+        "load",
+        "Energy of the device over the run divided by the output tokens of that run: prompt passes and idle time are inside. By the "
+        "device's own counter where it has one, else power over time.",
+    ),
+    Metric(
         "sm_clock_hz",
         "Core clock",
         "Hz",

@@ -12,6 +12,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from app.domain.telemetry import Telemetry
+
 Origin = Literal["samples", "reported", "derived"]
 Scope = Literal["request", "aggregate", "device"]
 LoadMode = Literal["single", "static_batch", "closed", "open", "offline"]
@@ -152,7 +154,10 @@ class Flag:
 
 @dataclass(frozen=True)
 class Run:
-    """One operating point. `model` and `hardware` are the words of the file (or of the person who uploaded it)."""
+    """One operating point. `model` and `hardware` are the words of the file (or of the person who uploaded it).
+
+    `telemetry` is what the device did meanwhile, its times counted from the start of the run.
+    """
 
     format: str
     engine: str | None = None
@@ -177,6 +182,7 @@ class Run:
     requests: RequestCounts = field(default_factory=RequestCounts)
     metrics: Mapping[str, MetricValue] = field(default_factory=dict)
     samples: RequestSamples | None = None
+    telemetry: Telemetry | None = None
     flags: tuple[Flag, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

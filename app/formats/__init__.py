@@ -23,6 +23,7 @@ from app.formats import (
     llmperf,
     ollama,
     optimum_benchmark,
+    phaseline,
     sglang_bench_serving,
     sglang_one_batch,
     trtllm_bench,
@@ -42,6 +43,7 @@ from app.formats.storable import storable
 __all__ = ["IMPORTERS", "ParsedFile", "archive_kind", "current_versions", "joined", "read_runs"]
 
 IMPORTERS: tuple[Importer, ...] = (
+    phaseline.IMPORTER,
     sglang_bench_serving.IMPORTER,
     vllm_bench_serve.IMPORTER,
     llama_bench.IMPORTER,

@@ -28,8 +28,8 @@ from app.store import requests as request_rows
 from app.store import run_list, runs, uploads
 from app.store.records import RequestPage, RunChanges, RunFilters, RunListItem, RunPage, StoredRun
 
-# Words of a file that say when it was written, and set nothing.
-_NOT_SETTINGS = frozenset({"date", "date_timezone"})
+# Words of a file that say when it was written or what it is worth, and set nothing.
+_NOT_SETTINGS = frozenset({"date", "date_timezone", "verdict"})
 _NOTES_LIMIT = 20_000
 
 

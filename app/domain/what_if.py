@@ -101,8 +101,11 @@ def changed(hardware: HardwareProfile, request: Request, change: Change) -> tupl
     return scaled(hardware, 2.0**change.bandwidth, 2.0**change.flops), asked
 
 
-def unmoved(before: PassCost, after_s: float, before_s: float) -> str | None:
-    """Why a phase stays where it was, None when it moved by MOVED or more: what its pass waits for, with the figures."""
+def unmoved(before: PassCost, after_s: float, before_s: float, waiting_s: float = 0.0) -> str | None:
+    """Why a phase stays where it was, None when it moved by MOVED or more: what it waits for, with the figures.
+
+    `waiting_s` is the part of the phase's time before its pass: the queue of a first token.
+    """
     if abs(after_s / before_s - 1.0) >= MOVED:
         return None
     times = {
@@ -110,6 +113,7 @@ def unmoved(before: PassCost, after_s: float, before_s: float) -> str | None:
         "its reads": before.memory_s,
         "links between devices": before.comm_s,
         "launches and scheduling": before.overhead_s,
+        "requests ahead of it": waiting_s,
     }
     (longest, most), *others = sorted(times.items(), key=lambda item: -item[1])
     rest = ", ".join(f"{name} {seconds(value)}" for name, value in others if value > 0)

@@ -1,6 +1,6 @@
 """/runs/{id}/levers: each lever of the vocabulary with what it would do to this run, said outright where that is nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from app.pages.rendering import page_context, render
 from app.services import runs
 from app.services.diagnosing import explain_run
 from app.services.lever_effects import LeverEffect
-from app.services.levers import ORDERS, Order, read_order, run_levers
+from app.services.levers import ORDERS, Order, RunLevers, read_order, run_levers
 
 router = APIRouter()
 
@@ -61,7 +61,7 @@ def levers_page(request: Request, run_id: RunId, sort: str = "total") -> Respons
     values = {
         "run": view,
         "shown": shown,
-        "rows": [_line(effect, str(effect.lever) in named, shown.seen.get(str(effect.lever), ())) for effect in shown.effects],
+        "rows": _lines(shown, named),
         "without": [(lever_title(lever), why, shown.seen.get(lever, ())) for lever, why in shown.without],
         "columns": [(key, COLUMNS[key]) for key in COLUMNS if key in ORDERS],
         "problem": problem,
@@ -69,7 +69,18 @@ def levers_page(request: Request, run_id: RunId, sort: str = "total") -> Respons
     return render(request, "pages/run_levers.html", values, status=422 if problem else 200)
 
 
-def _line(effect: LeverEffect, named: bool, seen: tuple[str, ...]) -> LeverLine:
+def _lines(shown: RunLevers, named: Collection[str]) -> list[LeverLine]:
+    """Levers that change the same thing share a line."""
+    same: dict[str, list[LeverEffect]] = {}
+    for effect in shown.effects:
+        same.setdefault(effect.what, []).append(effect)
+    return [_line(effects, named, shown.seen) for effects in same.values()]
+
+
+def _line(effects: Sequence[LeverEffect], named: Collection[str], quotes: Mapping[str, tuple[str, ...]]) -> LeverLine:
+    effect, levers = effects[0], [str(each.lever) for each in effects]
+    title = " / ".join(lever_title(lever) for lever in levers)
+    seen = tuple(dict.fromkeys(text for lever in levers for text in quotes.get(lever, ())))
     before, after = effect.before, effect.after
     prefill, decode = (
         "" if why is not None else f"{seconds(old)} → {seconds(new)}, {change_percent(new / old - 1)}"
@@ -77,8 +88,8 @@ def _line(effect: LeverEffect, named: bool, seen: tuple[str, ...]) -> LeverLine:
     )
     return LeverLine(
         effect,
-        lever_title(effect.lever),
-        named,
+        title,
+        any(lever in named for lever in levers),
         prefill,
         effect.prefill_unmoved or "",
         decode,

@@ -81,7 +81,7 @@ def _effect(before: Answer, lever: Lever) -> LeverEffect:
         lever,
         TITLES[lever],
         new,
-        prefill_unmoved=unmoved(old.prefill, new.ttft_s, old.ttft_s),
+        prefill_unmoved=unmoved(old.prefill, new.ttft_s, old.ttft_s, old.queue_s),
         decode_unmoved=unmoved(old.decode, new.itl_s, old.itl_s),
     )
 

@@ -100,3 +100,9 @@ def test_a_faster_device_never_makes_a_request_slower(lever: Lever, step: int) -
     one, other = after(Change(**{lever: slow})), after(Change(**{lever: slow + span.step}))
     assert other.ttft_s <= one.ttft_s
     assert other.itl_s <= one.itl_s
+
+
+def test_a_first_token_that_waits_for_others_says_so() -> None:
+    """76.2 ms of arithmetic behind 340 ms of other requests: the wait is named first."""
+    said = words(unmoved(after(Change()).prefill, 0.416, 0.416, waiting_s=0.34))
+    assert said == "it waits for requests ahead of it, 340 ms (its arithmetic 76.2 ms, its reads 4.78 ms)"

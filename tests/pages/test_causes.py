@@ -42,7 +42,7 @@ def test_a_run_is_judged_and_its_levers_are_sized(site: Site, words: Words) -> N
     page = words(f"/runs/{site.loaded}")
     assert "Decode is good:" in page
     assert "The step is the reading of its bytes decode strong: 1 of 1 sign" in page
-    assert "Does nothing for prefill: it waits for its arithmetic" in page
+    assert "Does nothing for prefill: it waits for requests ahead of it, " in page
     assert "Speculative decoding With 3 drafted tokens, each accepted with a chance of 70%." in page
 
 

@@ -12,7 +12,7 @@ def test_each_lever_says_what_it_does_to_both_halves(site: Site, words: Words) -
     page = words(f"/runs/{site.loaded}/levers")
     for text in (
         "What would make this run faster, and which half of it",
-        "Does nothing for prefill: it waits for its arithmetic",
+        "Does nothing for prefill: it waits for requests ahead of it, ",
         "Does nothing for decode: it waits for its reads",
         "the diagnosis names it",
         "seen elsewhere: ITL −5 to −27 % on small GPUs (mini-sglang#132)",

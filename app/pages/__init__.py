@@ -2,9 +2,24 @@
 
 from fastapi import APIRouter
 
-from app.pages import calibrations, compare, edit, glossary, hardware, maps, models, predict, reimport, run_levers, runs, upload, what_if
+from app.pages import (
+    calibrations,
+    compare,
+    edit,
+    glossary,
+    hardware,
+    learn,
+    maps,
+    models,
+    predict,
+    reimport,
+    run_levers,
+    runs,
+    upload,
+    what_if,
+)
 
 page_router = APIRouter(include_in_schema=False)
 # `upload` and `reimport` before `runs`: /runs/new and /runs/outdated must not be read as a run's number.
-for _module in (predict, what_if, maps, upload, edit, reimport, run_levers, runs, compare, calibrations, hardware, models, glossary):
+for _module in (predict, what_if, maps, upload, edit, reimport, run_levers, runs, compare, calibrations, hardware, models, glossary, learn):
     page_router.include_router(_module.router)

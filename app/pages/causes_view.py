@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from app.domain.diagnosis import Diagnosis, Finding
 from app.domain.quantity import change_percent, seconds
+from app.pages.learn import CHAPTER_OF_CAUSE
 from app.services.diagnosing import Explained
 from app.services.lever_effects import LeverEffect
 from app.services.sentences import because
@@ -27,11 +28,15 @@ _WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class CauseRow:
-    """One cause: `strength` is its counted signs in words, `badge` the colour of its phase (empty: of neither)."""
+    """One cause: `strength` is its counted signs in words, `badge` the colour of its phase (empty: of neither).
+
+    `chapter` is the anchor of /learn that explains its pattern, empty where the rule names no cause.
+    """
 
     found: Finding
     strength: str
     badge: str
+    chapter: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,12 @@ def lever_title(lever: str) -> str:
 def _cause(found: Finding) -> CauseRow:
     word = "strong" if found.decided else "medium" if found.signs > found.of * _MEDIUM_FROM else "weak"
     badge = {"prefill": "compute", "decode": "memory"}.get(found.rule.phase, "")
-    return CauseRow(found, f"{word}: {found.signs} of {found.of} sign{'s' if found.of != 1 else ''}", badge)
+    return CauseRow(
+        found,
+        f"{word}: {found.signs} of {found.of} sign{'s' if found.of != 1 else ''}",
+        badge,
+        CHAPTER_OF_CAUSE.get(found.rule.cause or "", ""),
+    )
 
 
 def _undetermined(found: Diagnosis) -> list[tuple[str, str, str]]:

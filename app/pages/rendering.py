@@ -23,6 +23,7 @@ NAV = (
     ("/compare", "Compare"),
     ("/hardware", "Hardware"),
     ("/models", "Models"),
+    ("/learn", "Learn"),
     ("/glossary", "Glossary"),
 )
 

@@ -71,6 +71,8 @@ class Site:
             "/models/new",
             "/models/new?clone_of=llama-3-1-8b",
             "/glossary",
+            "/learn",
+            "/learn?tokens=2000",
         )
 
 

@@ -139,3 +139,22 @@ LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
 @given(st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4)))
 def test_any_json_is_read_without_a_fault(value: Any) -> None:
     assert isinstance(reply(b"data: " + json.dumps({"choices": value, "usage": value}).encode() + b"\n\n"), Reply)
+
+
+TEXTS = st.text(max_size=4) | st.sampled_from(['"', "\\", '"}', '"}}]}', "\\u0022", "", "a", 'x","content":"y'])
+USUAL = {"id": "c", "object": "chunk", "created": 1}
+
+
+@given(st.lists(st.tuples(TEXTS, st.booleans()), min_size=1, max_size=12), st.sampled_from([(",", ":"), (", ", ": ")]), st.booleans())
+def test_reading_alike_events_without_parsing_changes_nothing(
+    texts: list[tuple[str, bool]], separators: tuple[str, str], chat: bool
+) -> None:
+    """Events that are alike around their text are not parsed; each is counted as it would be alone."""
+    reads = []
+    for text, ends in texts:
+        said: dict[str, Any] = {"delta": {"content": text}} if chat else {"text": text}
+        whole = {**USUAL, "choices": [{"index": 0, **said, "finish_reason": "stop" if ends else None}]}
+        reads.append(b"data: " + json.dumps(whole, separators=separators, ensure_ascii=False).encode("utf-8", "replace") + b"\n\n")
+    found = reply(*reads)
+    assert found.stamps == [place for place, (text, _) in enumerate(texts, 1) if text]
+    assert found.events == len(texts)

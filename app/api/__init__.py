@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from app.api import (
+    baselines,
     calibrations,
     compare,
     gate,
@@ -31,6 +32,7 @@ _MODULES = (
     predict,
     compare,
     gate,
+    baselines,
     jobs,
     schedules,
     targets,

@@ -197,6 +197,26 @@ class CalibrationBody(Body):
     weight_dtype: Words | None = None
 
 
+class BaselineBody(Body):
+    """A run to make the baseline of its series, under a name (the series' own words when not given)."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, json_schema_extra={"examples": [{"run": 12, "name": "release 1.4"}]})
+
+    run: Annotated[int, Field(ge=1, le=2**63 - 1)]
+    name: Words | None = None
+    notes: Annotated[str, Field(max_length=20_000)] = ""
+
+
+class BaselinePatch(Body):
+    """What may change about a baseline: the run it is, its name, its notes."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, json_schema_extra={"examples": [{"run": 14}]})
+
+    run: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    name: Words | None = None
+    notes: Annotated[str, Field(max_length=20_000)] | None = None
+
+
 class CacheBody(Body):
     """A config.json, or those of its keys that decide the cache, with a context and a format."""
 

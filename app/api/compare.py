@@ -7,11 +7,11 @@ from fastapi.responses import Response
 
 from app.api.answers import Responses, StrictJSON, csv_answer, problems
 from app.api.comparison_shapes import ComparisonShape
-from app.api.dependencies import ContextDep
+from app.api.dependencies import BaseRun, ContextDep, RunId
 from app.api.gate import AllowMissing, Spec
 from app.api.shapes import FigureShape
 from app.domain.gates import parse_spec
-from app.services.comparing import compare_runs, explained
+from app.services.comparing import base_of, compare_runs, explained
 from app.services.comparison_json import comparison_json
 from app.services.figures import waterfall_figure
 from app.services.gating import gates_of
@@ -20,7 +20,6 @@ from app.services.markdown import comparison_markdown
 router = APIRouter(prefix="/compare", tags=["compare"])
 
 _COLUMNS = ("key", "stat", "base", "other", "delta", "ratio", "verdict", "note")
-RunId = Annotated[int, Query(ge=1, le=2**63 - 1)]
 OtherIds = Annotated[list[RunId], Query(min_length=1, max_length=7)]
 _MARKDOWN: Responses = {200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}}
 
@@ -33,15 +32,15 @@ _MARKDOWN: Responses = {200: {"content": {"text/markdown": {"schema": {"type": "
 )
 def get_comparison(
     context: ContextDep,
-    base: RunId,
+    base: BaseRun,
     other: OtherIds,
     as_: Annotated[Literal["json", "csv"], Query(alias="as")] = "json",
     figure: Annotated[Literal["plotly"] | None, Query()] = None,
 ) -> Response:
-    """`base` is compared with each `other`; the first pair stands at the top level. `as=csv` gives the metrics as rows, `figure=plotly`
+    """`base`, a number or `baseline`, is compared with each `other`; the first pair stands at the top level. `as=csv` gives the metrics as rows, `figure=plotly`
     the walk of the first pair's mean request from `base` to `other` as a chart.
     """
-    views, comparisons = compare_runs(context, [base, *other])
+    views, comparisons = compare_runs(context, [base_of(context, base, other[0]), *other])
     if figure:
         return StrictJSON(waterfall_figure(comparisons[0]))
     answer = comparison_json(comparisons, explained(views, comparisons))
@@ -57,11 +56,11 @@ def get_comparison(
     ".md", summary="The same as Markdown, for a pull request", response_class=Response, responses={**_MARKDOWN, **problems(404, 422)}
 )
 def get_comparison_markdown(
-    context: ContextDep, base: RunId, other: OtherIds, spec: Spec = None, allow_missing: AllowMissing = False
+    context: ContextDep, base: BaseRun, other: OtherIds, spec: Spec = None, allow_missing: AllowMissing = False
 ) -> Response:
     """The gate where a `spec` is given, the sentence, causes with what would refute them, and the metrics that both sides have."""
     clauses = parse_spec(spec or ())
-    views, comparisons = compare_runs(context, [base, *other])
+    views, comparisons = compare_runs(context, [base_of(context, base, other[0]), *other])
     gates = gates_of(clauses, comparisons, allow_missing) if clauses else []
     text = comparison_markdown(comparisons, explained(views, comparisons), gates)
     return Response(text, media_type="text/markdown; charset=utf-8")

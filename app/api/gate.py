@@ -6,16 +6,14 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from app.api.answers import StrictJSON, problems
-from app.api.dependencies import ContextDep
+from app.api.dependencies import BaseRun, ContextDep, RunId
 from app.api.shapes import Shape
 from app.domain.errors import InvalidRequest
 from app.domain.gates import parse_spec
-from app.services.comparing import compare_runs
-from app.services.gating import gates_json, gates_of
+from app.services.gating import gate_run, gates_json
 
 router = APIRouter(prefix="/gate", tags=["compare"])
 
-RunId = Annotated[int, Query(ge=1, le=2**63 - 1)]
 Spec = Annotated[
     list[Annotated[str, Query(max_length=2000)]] | None,
     Query(max_length=50, description="Clauses joined by commas, such as itl.p50>+5%,ttft.p95>500ms; may be repeated"),
@@ -32,12 +30,11 @@ class GateShape(Shape):
 
 
 @router.get("", summary="Pass or fail, by the clauses of a pipeline", response_model=GateShape, responses=problems(404, 422))
-def get_gate(context: ContextDep, base: RunId, run: RunId, spec: Spec = None, allow_missing: AllowMissing = False) -> Response:
-    """`run` is held against `base`. A clause that cannot be judged (missing, withheld, too few samples, not comparable) is broken, unless
-    `allow_missing`; the answer is 200 either way, and `verdict` is `pass` or `fail`.
+def get_gate(context: ContextDep, base: BaseRun, run: RunId, spec: Spec = None, allow_missing: AllowMissing = False) -> Response:
+    """`run` is held against `base`, a run's number or `baseline`. A clause that cannot be judged (missing, withheld, too few samples, not
+    comparable) is broken, unless `allow_missing`; the answer is 200 either way, and `verdict` is `pass` or `fail`.
     """
     clauses = parse_spec(spec or ())
     if not clauses:
         raise InvalidRequest("spec", "A gate needs a spec: clauses such as itl.p50>+5%, joined by commas.")
-    _, comparisons = compare_runs(context, [base, run])
-    return StrictJSON(gates_json(gates_of(clauses, comparisons, allow_missing)))
+    return StrictJSON(gates_json([gate_run(context, base, run, clauses, allow_missing)]))

@@ -12,7 +12,7 @@ from app.domain.comparison import Comparison, Side, compare
 from app.domain.errors import InvalidRequest
 from app.domain.gates import parse_spec
 from app.formats import joined, read_runs
-from app.services.comparing import compare_runs, explained
+from app.services.comparing import BASELINE, base_of, compare_runs, explained
 from app.services.comparison_json import comparison_json
 from app.services.diagnosing import Explained, explain_files
 from app.services.gating import all_passed, gates_json, gates_lines, gates_of
@@ -24,7 +24,7 @@ _GATE_BROKEN = 3
 
 
 def compare_command(
-    runs: Annotated[list[str], typer.Argument(help="Run ids or files; the first is the base.")],
+    runs: Annotated[list[str], typer.Argument(help="Run ids or files; the first is the base, or the word baseline.")],
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
     fail_on: Annotated[list[str] | None, typer.Option(help="Exit with 3 when this comes true, such as 'itl.p50>+5%'.")] = None,
@@ -47,8 +47,11 @@ def compare_command(
 
 
 def _comparisons(names: Sequence[str]) -> tuple[list[Comparison], list[Explained]]:
-    if all(name.isascii() and name.isdigit() and len(name) < 1000 for name in names):
-        views, comparisons = compare_runs(ready_context(), [int(name) for name in names])
+    stored = names[1:] if names[0] == BASELINE else names
+    if stored and all(name.isascii() and name.isdigit() and len(name) < 1000 for name in stored):
+        context, ids = ready_context(), [int(name) for name in stored]
+        base = [base_of(context, BASELINE, ids[0])] if names[0] == BASELINE else []
+        views, comparisons = compare_runs(context, [*base, *ids])
         return comparisons, explained(views, comparisons)
     sides: list[Side] = []
     if any(name.isdigit() for name in names):

@@ -2,17 +2,18 @@
 
     delta total = delta TTFT + delta((output tokens - 1) x ITL) + remainder
 
-A change counts when it exceeds the larger of 3 % and the noise that is known; with single runs that floor is all there is, and
+A change counts when it exceeds the larger of 3 % and twice the spread between repeats; with single runs that floor is all there is, and
 the comparison says so. p99 is shown and never decides which phase moved.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal
 
 from app.domain.attribution import Attribution, attribute
 from app.domain.metrics import METRICS, Better
-from app.domain.observed import observed_first_token, observed_step
+from app.domain.observed import Observed, observed_first_token, observed_step
 from app.domain.pair_flags import pair_flags
 from app.domain.percentile_rules import percentile_rule
 from app.domain.point import Point
@@ -25,7 +26,12 @@ MovedPhase = Literal["prefill", "decode", "both", "queue", "none"]
 SettingValue = str | int | float | None
 
 SINGLE_RUNS = "Single runs on both sides: the spread between repeats is not known, so a change counts from 3 %."
+REPEATED = "A change counts from 3 %, or from twice the spread between repeats of these runs where that is larger."
 NOISE_FLOOR = 0.03
+SPREADS_PER_NOISE = 2.0
+Spreads = Mapping[tuple[str, str], float]
+"""Spread between repeats as a share of their mean, by (metric, statistic)."""
+NO_SPREADS: Spreads = MappingProxyType({})
 LENGTH_TOLERANCE = 0.05
 SAMPLES_BEYOND_PERCENTILE = 10
 WITHHELD = "withheld by a flag"
@@ -102,19 +108,24 @@ class Comparison:
     flags: tuple[Flag, ...] = ()
 
 
-def compare(base: Side, other: Side) -> Comparison:
-    """Set `other` against `base`. Pure; never raises on absent figures, which stay absent."""
+def noise_of(spread: float | None) -> float:
+    """The relative change that does not count: the larger of 3 % and twice the spread between repeats, where that is known."""
+    return NOISE_FLOOR if spread is None else max(NOISE_FLOOR, SPREADS_PER_NOISE * spread)
+
+
+def compare(base: Side, other: Side, spreads: Spreads = NO_SPREADS) -> Comparison:
+    """Set `other` against `base`; `spreads` are those of repeats, where known. Never raises on absent figures, which stay absent."""
     comparable = comparability(base, other)
-    metrics = tuple(metric_deltas(base.run, other.run, comparable))
+    metrics = tuple(metric_deltas(base.run, other.run, comparable, spreads))
     return Comparison(
         base=base,
         other=other,
         comparable=comparable,
         metrics=metrics,
         attribution=attribute(base.run, other.run, _pricing(base, other)),
-        phase=moved_phase(base.run, other.run),
+        phase=moved_phase(base.run, other.run, spreads),
         break_even_output_tokens=break_even(base.run, other.run),
-        notes=(SINGLE_RUNS, *_reconciled(base.run, other.run)),
+        notes=(REPEATED if spreads else SINGLE_RUNS, *_reconciled(base.run, other.run)),
         flags=pair_flags(base.run, other.run),
     )
 
@@ -197,17 +208,17 @@ def _load_reasons(base: Run, other: Run) -> list[str]:
     return []
 
 
-def metric_deltas(base: Run, other: Run, comparable: Comparable) -> list[MetricDelta]:
+def metric_deltas(base: Run, other: Run, comparable: Comparable, spreads: Spreads = NO_SPREADS) -> list[MetricDelta]:
     """Every metric that either side has, one row per statistic, in the registry's order."""
     rows: list[MetricDelta] = []
     for key, metric in METRICS.items():
         a, b = base.metrics.get(key), other.metrics.get(key)
         if isinstance(a, Rate) or isinstance(b, Rate):
             rate_a, rate_b = base.rate(key), other.rate(key)
-            rows.append(_rate_delta(key, metric.better, rate_a, rate_b, comparable))
+            rows.append(_rate_delta(key, metric.better, rate_a, rate_b, comparable, spreads))
         elif a is not None or b is not None:
             sides = (base.distribution(key), other.distribution(key))
-            rows.extend(_stat_deltas(key, metric.better, sides, _unlike_percentiles(base, other, key), comparable))
+            rows.extend(_stat_deltas(key, metric.better, sides, _unlike_percentiles(base, other, key), comparable, spreads))
     withheld = base.withheld | other.withheld
     return [_withhold(row) if withheld & {row.key, f"{row.key}.{row.stat}"} else row for row in rows]
 
@@ -217,7 +228,7 @@ def _withhold(row: MetricDelta) -> MetricDelta:
     return replace(row, base=None, other=None, delta=None, ratio=None, verdict="insufficient data", note=WITHHELD)
 
 
-def _rate_delta(key: str, better: Better, a: Rate | None, b: Rate | None, comparable: Comparable) -> MetricDelta:
+def _rate_delta(key: str, better: Better, a: Rate | None, b: Rate | None, comparable: Comparable, spreads: Spreads) -> MetricDelta:
     note = ""
     if a is not None and b is not None:
         if a.scope != b.scope:
@@ -225,7 +236,7 @@ def _rate_delta(key: str, better: Better, a: Rate | None, b: Rate | None, compar
         elif a.definition != b.definition:
             note = f"definition {a.definition} against {b.definition}"
     values = (a.value if a else None, b.value if b else None)
-    return _row(key, "value", values, better, (None, None), note, comparable)
+    return _row(key, "value", values, better, (None, None), note, comparable, spreads)
 
 
 def _unlike_percentiles(base: Run, other: Run, key: str) -> str:
@@ -235,7 +246,12 @@ def _unlike_percentiles(base: Run, other: Run, key: str) -> str:
 
 
 def _stat_deltas(
-    key: str, better: Better, sides: tuple[Distribution | None, Distribution | None], unlike_percentiles: str, comparable: Comparable
+    key: str,
+    better: Better,
+    sides: tuple[Distribution | None, Distribution | None],
+    unlike_percentiles: str,
+    comparable: Comparable,
+    spreads: Spreads,
 ) -> list[MetricDelta]:
     (a, b), note = sides, ""
     if a is not None and b is not None and a.definition != b.definition:
@@ -245,7 +261,7 @@ def _stat_deltas(
         values = (a.stat(stat) if a else None, b.stat(stat) if b else None)
         if values != (None, None):
             why = note or (unlike_percentiles if stat.startswith("p") else "")
-            rows.append(_row(key, stat, values, better, (a.n if a else None, b.n if b else None), why, comparable))
+            rows.append(_row(key, stat, values, better, (a.n if a else None, b.n if b else None), why, comparable, spreads))
     return rows
 
 
@@ -257,16 +273,18 @@ def _row(
     n: tuple[int | None, int | None],
     note: str,
     comparable: Comparable,
+    spreads: Spreads,
 ) -> MetricDelta:
     a, b = values
     delta = b - a if a is not None and b is not None else None
     ratio = b / a if a and b is not None else None
-    verdict, why = _verdict(stat, ratio, better, n, note, comparable)
-    return MetricDelta(key, stat, a, b, delta, ratio, verdict, n, NOISE_FLOOR, why)
+    noise = noise_of(spreads.get((key, stat)))
+    verdict, why = _verdict(stat, ratio, better, n, note, comparable, noise)
+    return MetricDelta(key, stat, a, b, delta, ratio, verdict, n, noise, why)
 
 
 def _verdict(
-    stat: str, ratio: float | None, better: Better, n: tuple[int | None, int | None], note: str, comparable: Comparable
+    stat: str, ratio: float | None, better: Better, n: tuple[int | None, int | None], note: str, comparable: Comparable, noise: float
 ) -> tuple[Verdict, str]:
     if note:
         return "not comparable", note
@@ -276,7 +294,7 @@ def _verdict(
         return "not comparable", "the workloads differ"
     if why := too_few(stat, n):
         return "insufficient data", why
-    if abs(ratio - 1) <= NOISE_FLOOR:
+    if abs(ratio - 1) <= noise:
         return "unchanged", ""
     smaller_is_better = better == "lower"
     return ("improved", "") if (ratio < 1) == smaller_is_better else ("regressed", "")
@@ -293,10 +311,10 @@ def too_few(stat: str, n: Sequence[int | None]) -> str:
     return f"rests on {min(beyond)} samples beyond it" if min(beyond) < SAMPLES_BEYOND_PERCENTILE else ""
 
 
-def moved_phase(base: Run, other: Run) -> MovedPhase:
+def moved_phase(base: Run, other: Run, spreads: Spreads = NO_SPREADS) -> MovedPhase:
     """Which phase changed by more than the noise, judged on the mean first token and the mean step."""
-    prefill = _moved(first_token_time_s(base), first_token_time_s(other))
-    decode = _moved(decode_time_s(base), decode_time_s(other))
+    prefill = _moved(observed_first_token(base), observed_first_token(other), spreads)
+    decode = _moved(observed_step(base), observed_step(other), spreads)
     if prefill and _queue_explains(base, other):
         return "both" if decode else "queue"
     if prefill and decode:
@@ -304,8 +322,10 @@ def moved_phase(base: Run, other: Run) -> MovedPhase:
     return "prefill" if prefill else "decode" if decode else "none"
 
 
-def _moved(a: float | None, b: float | None) -> bool:
-    return a is not None and b is not None and a > 0 and abs(b / a - 1) > NOISE_FLOOR
+def _moved(a: Observed | None, b: Observed | None, spreads: Spreads) -> bool:
+    if a is None or b is None or a.value_s <= 0:
+        return False
+    return abs(b.value_s / a.value_s - 1) > noise_of(spreads.get((a.key, a.stat)))
 
 
 def _queue_explains(base: Run, other: Run) -> bool:

@@ -170,12 +170,10 @@ def judge(clauses: Sequence[Clause], comparison: Comparison, allow_missing: bool
     return Gate(comparison.base.id, comparison.other.id, tuple(results))
 
 
-def judge_alone(clauses: Sequence[Clause], side: Side, allow_missing: bool = False) -> Gate:
-    """A run without a base: absolute clauses are judged, relative ones have nothing to be set against."""
+def judge_alone(clauses: Sequence[Clause], side: Side, why: str, allow_missing: bool = False) -> Gate:
+    """A run without a base, and `why` there is none: absolute clauses are judged, relative ones have nothing to be set against."""
     results = [
-        _unjudged(clause, "missing", "the run has no baseline", allow_missing)
-        if clause.relative
-        else _alone(clause, side.run, allow_missing)
+        _unjudged(clause, "missing", why, allow_missing) if clause.relative else _alone(clause, side.run, allow_missing)
         for clause in clauses
     ]
     return Gate(None, side.id, tuple(results))

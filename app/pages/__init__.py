@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from app.pages import (
+    baselines,
     calibrations,
     compare,
     edit,
@@ -21,5 +22,21 @@ from app.pages import (
 
 page_router = APIRouter(include_in_schema=False)
 # `upload` and `reimport` before `runs`: /runs/new and /runs/outdated must not be read as a run's number.
-for _module in (predict, what_if, maps, upload, edit, reimport, run_levers, runs, compare, calibrations, hardware, models, glossary, learn):
+for _module in (
+    predict,
+    what_if,
+    maps,
+    upload,
+    edit,
+    reimport,
+    run_levers,
+    runs,
+    baselines,
+    compare,
+    calibrations,
+    hardware,
+    models,
+    glossary,
+    learn,
+):
     page_router.include_router(_module.router)

@@ -7,7 +7,7 @@ from app.domain.errors import InvalidRequest, PhaselineError
 from app.pages.compare_view import compare_values
 from app.pages.form import whole
 from app.pages.rendering import page_context, render
-from app.services.comparing import compare_runs, explained
+from app.services.comparing import BASELINE, base_of, compare_runs, explained
 from app.services.runs import RunView, view
 from app.services.runs import page as run_page
 from app.store.records import RunFilters
@@ -42,6 +42,11 @@ def _choose(request: Request, base: RunView | None = None, problem: str = "") ->
 
 
 def _run_ids(request: Request) -> list[int]:
+    if request.query_params.get("base") == BASELINE:
+        others = [_run_id(text) for text in request.query_params.getlist("other")]
+        if not others:
+            raise InvalidRequest("other", "The baseline of which run? Name it as other, such as other=12.")
+        return [base_of(page_context(request), BASELINE, others[0]), *others]
     ids: list[int] = []
     for key in ("base", "other", "run"):
         found = [_run_id(text) for text in request.query_params.getlist(key)]

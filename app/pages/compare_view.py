@@ -95,6 +95,7 @@ def compare_values(
             for phase in ("prefill", "decode")
         },
         "show_all": show_all,
+        "noise_note": comparisons[0].notes[0],
         "toggle_link": _link(ids, all=None if show_all else "1"),
         "swap_link": _link([ids[1], ids[0], *ids[2:]]),
         "api_link": f"/api/v1{_link(ids)}",

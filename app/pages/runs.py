@@ -14,7 +14,8 @@ from app.formats import current_versions
 from app.pages.reading_view import past_readings
 from app.pages.rendering import page_context, render
 from app.pages.run_view import run_page_values
-from app.services import rereading, runs
+from app.services import baselines, rereading, runs
+from app.services.noise import series_of_run
 from app.store import run_list
 from app.store.records import RunFilters
 
@@ -56,6 +57,7 @@ def run_list_page(request: Request) -> Response:
             page, total, facets = run_list.page(session, filters), run_list.count(session, filters), run_list.facets(session)
     values = {
         "page": page,
+        "standings": baselines.standings(context, page.items),
         "total": total,
         "facets": facets,
         "filters": {key: query.get(key, "") for key in _FILTER_KEYS} | {"since": filters.since.date().isoformat() if filters.since else ""},
@@ -111,4 +113,12 @@ def run_page(request: Request, run_id: RunId) -> Response:
     view = runs.view(context, run_id)
     samples = runs.samples(context, run_id) if view.stored.has_samples else None
     readings = past_readings(rereading.history(context, run_id))
-    return render(request, "pages/run.html", {**run_page_values(view, samples), "readings": readings})
+    with context.database.read() as session:
+        standing = baselines.standing(session, view.stored)
+    values = {
+        **run_page_values(view, samples),
+        "readings": readings,
+        "standing": standing,
+        "in_series": series_of_run(view.stored) is not None,
+    }
+    return render(request, "pages/run.html", values)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from app.domain.against_baseline import phase_noise
 from app.domain.comparison import Comparison
 from app.domain.diagnosis import Diagnosis, Setup, Subject, diagnose, diagnose_pair
 from app.domain.diagnosis.curves import along
@@ -50,7 +51,8 @@ def explain_runs(views: Sequence[RunView]) -> Explained:
 
 def explain_pair(comparison: Comparison, base: RunView, other: RunView) -> Explained:
     """Why the other run differs; levers are sized for the other run."""
-    found = diagnose_pair(deployment(base), deployment(other), comparison)
+    noise = phase_noise(comparison.metrics)
+    found = diagnose_pair(deployment(base), deployment(other), comparison, {} if noise is None else {"noise": noise})
     return Explained(found, _effects(other, found))
 
 

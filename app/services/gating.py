@@ -1,17 +1,37 @@
 """Gates over runs or files: the judgement as JSON-ready data and in sentences."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from app.domain.comparison import Comparison
-from app.domain.gates import Clause, ClauseResult, Gate, is_unjudged, judge
+from app.domain.gates import Clause, ClauseResult, Gate, is_unjudged, judge, judge_alone
 from app.domain.metrics import METRICS
 from app.domain.quantity import change_percent, in_metric_unit, percent
+from app.services.baselines import baseline_of
+from app.services.comparing import BASELINE, compare_runs
+from app.services.context import Context
+from app.services.runs import view
+
+NO_BASELINE = "the run has no baseline: it was never compared"
+IS_ITSELF = "the run is the baseline itself"
 
 
 def gates_of(clauses: Sequence[Clause], comparisons: Sequence[Comparison], allow_missing: bool = False) -> list[Gate]:
     """Each pair by the same clauses."""
     return [judge(clauses, comparison, allow_missing) for comparison in comparisons]
+
+
+def gate_run(context: Context, base: int | Literal["baseline"], run_id: int, clauses: Sequence[Clause], allow_missing: bool) -> Gate:
+    """One stored run against another, or against its baseline; without one only absolute clauses can be judged.
+
+    Raises NotFound for an unknown run, InvalidRequest when both are the same one by their numbers.
+    """
+    there = baseline_of(context, run_id) if base == BASELINE else None
+    number = there.run_id if there is not None else base
+    if number == BASELINE or (there is not None and there.run_id == run_id):
+        return judge_alone(clauses, view(context, run_id).side(), NO_BASELINE if there is None else IS_ITSELF, allow_missing)
+    _, comparisons = compare_runs(context, [number, run_id])
+    return judge(clauses, comparisons[0], allow_missing)
 
 
 def all_passed(gates: Sequence[Gate]) -> bool:

@@ -27,9 +27,8 @@ from app.services.summary import run_summary
 from app.store import requests as request_rows
 from app.store import run_list, runs, uploads
 from app.store.records import RequestPage, RunChanges, RunFilters, RunListItem, RunPage, StoredRun
+from app.store.series_runs import NOT_SETTINGS
 
-# Words of a file that say when it was written or what it is worth, and set nothing.
-_NOT_SETTINGS = frozenset({"date", "date_timezone", "verdict"})
 _NOTES_LIMIT = 20_000
 
 
@@ -124,7 +123,7 @@ class RunView:
             "output_tokens_mean": run.workload.output_tokens_mean,
             "context_depth_tokens": run.workload.context_depth_tokens,
             "dataset": run.workload.dataset,
-            **{f"label: {key}": value for key, value in run.labels.items() if key not in _NOT_SETTINGS},
+            **{f"label: {key}": value for key, value in run.labels.items() if key not in NOT_SETTINGS},
         }
         return Side(self.id, run, settings, self.assessment.point, self.assessment.reasons)
 

@@ -166,6 +166,7 @@ class RunListItem:
     concurrency: int | None
     request_rate_per_s: float | None
     rate_unlimited: bool
+    context_depth_tokens: int
     requests_completed: int | None
     requests_failed: int | None
     ttft_p50_s: float | None

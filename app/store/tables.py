@@ -178,6 +178,20 @@ class RunRow(Table, table=True):
     updated_at: datetime
 
 
+class BaselineRow(Table, table=True):
+    """A run that the others of its series are set against. One run is one baseline at most; it goes with its run."""
+
+    __tablename__ = "baseline"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=ROW_ID)
+    run_id: int = Field(sa_type=BigInteger, foreign_key="run.id", ondelete="CASCADE", unique=True)
+    name: str = Field(sa_type=Name)
+    notes: str = Field(default="", sa_type=CleanText)
+    created_at: datetime
+    updated_at: datetime
+
+
 class RunTagRow(Table, table=True):
     """One tag of one run; `project` is the run's, so that the tags of a project are counted without reading its runs."""
 

@@ -126,3 +126,24 @@ def test_a_calibration_is_fitted_kept_and_deleted(on: TestClient) -> None:
     assert {**again, "id": made["id"], "created_at": made["created_at"]} == made
     assert on.delete(f"{API}/calibrations/{again['id']}").status_code == 204
     assert [item["id"] for item in ok(on.get(f"{API}/calibrations"))["items"]] == [made["id"]]
+
+
+def test_a_baseline_is_set_found_judged_by_and_goes_with_its_run(on: TestClient) -> None:
+    runs = []
+    for number, itl in enumerate((10.0, 10.1, 9.9, 12.0)):
+        data = served_file(300 + number, mean_e2el_ms=50 + 50 * itl, mean_tpot_ms=itl)
+        fields = {"hardware": "l40s", "project": "baselines"}
+        runs.append(ok(on.post(RUNS, files={"file": (f"{number}.json", data)}, data=fields), 201)["runs"][0]["id"])
+    made = ok(on.post(f"{API}/baselines", json={"run": runs[0], "name": "ünï ✓"}), 201)
+    problem(on.post(f"{API}/baselines", json={"run": runs[1]}), 409)
+    assert ok(on.get(f"{API}/baselines", params={"project": "baselines"}))["items"] == [made]
+    for run, verdict in ((runs[2], "pass"), (runs[3], "fail")):
+        assert ok(on.get(f"{API}/gate", params={"base": "baseline", "run": run, "spec": "itl.mean>+5%"}))["verdict"] == verdict
+    moved = ok(on.patch(f"{API}/baselines/{made['id']}", json={"run": runs[1]}))
+    assert (moved["run"], moved["created_at"]) == (runs[1], made["created_at"])
+    page = on.get("/runs", params={"project": "baselines"}).text
+    assert (page.count("is the baseline"), page.count("decode regressed")) == (1, 1)
+    assert on.delete(f"{RUNS}/{runs[1]}").status_code == 204
+    problem(on.get(f"{API}/baselines/{made['id']}"), 404)
+    for run in (runs[0], *runs[2:]):
+        assert on.delete(f"{RUNS}/{run}").status_code == 204

@@ -219,10 +219,10 @@ def test_one_broken_clause_breaks_the_gate() -> None:
 
 def test_without_a_base_relative_clauses_are_missing() -> None:
     clauses = parse_spec(["itl.p50>+5%,itl.p50>20ms"])
-    found = judge_alone(clauses, Side(2, run_of()))
+    found = judge_alone(clauses, Side(2, run_of()), "it has no baseline")
     assert outcomes(found) == [("missing", True), ("holds", False)]
     assert found.base_id is None
-    assert outcomes(judge_alone(clauses, Side(2, run_of()), allow_missing=True)) == [("missing", False), ("holds", False)]
+    assert outcomes(judge_alone(clauses, Side(2, run_of()), "", allow_missing=True)) == [("missing", False), ("holds", False)]
 
 
 @given(st.floats(0.1, 1000), st.floats(0.1, 1000), st.floats(-90, 400))

@@ -37,8 +37,8 @@ def get_comparison(
     as_: Annotated[Literal["json", "csv"], Query(alias="as")] = "json",
     figure: Annotated[Literal["plotly"] | None, Query()] = None,
 ) -> Response:
-    """`base`, a number or `baseline`, is compared with each `other`; the first pair stands at the top level. `as=csv` gives the metrics as rows, `figure=plotly`
-    the walk of the first pair's mean request from `base` to `other` as a chart.
+    """`base`, a number or `baseline`, is compared with each `other`; the first pair stands at the top level. `as=csv` gives the metrics as
+    rows, `figure=plotly` the walk of the first pair's mean request from `base` to `other` as a chart.
     """
     views, comparisons = compare_runs(context, [base_of(context, base, other[0]), *other])
     if figure:

@@ -1,12 +1,15 @@
 """A page asks the database the same number of questions however many runs are stored."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 from fastapi.testclient import TestClient
 
+from app import main
 from app.main import create_app
+from app.services.context import Context
 from benchmarks.queries import noted
 from benchmarks.seed import fill
 from benchmarks.server import settings_in
@@ -31,10 +34,16 @@ ADDRESSES = (
 )
 
 
+async def asleep(_: Context) -> None:
+    """In place of what the server does by itself, whose statements belong to no page."""
+    await asyncio.Event().wait()
+
+
 @pytest.fixture(scope="module")
 def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, TestClient]]:
     """The application with few and with many runs; the first file's keep their samples."""
-    with ExitStack() as stack:
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(main, "keep_house_forever", asleep)
         made = {}
         for runs in (FEW, MANY):
             app = create_app(settings_in(tmp_path_factory.mktemp(f"{runs}-runs")))

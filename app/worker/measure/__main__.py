@@ -3,18 +3,21 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from app.domain.errors import PhaselineError
 from app.jobs import KINDS
-from app.worker.measure import device_microbench
-from app.worker.measure.job import DEVICE_LOST, DONE, FAILED, REFUSED, DeviceLost, Job, Refused, read_job
+from app.worker.measure import device_microbench, inprocess_sweep
+from app.worker.measure.job import DEVICE_LOST, DONE, FAILED, REFUSED, DeviceLost, Job, Refused, StartAgain, read_job
 from app.worker.measure.reporter import Reporter
 from app.worker.measure.threads import pinned_environment
 
 RUNNERS: Mapping[str, Callable[[Job, Reporter], None]] = {
     "device_microbench": device_microbench.run,
+    "inprocess_sweep": inprocess_sweep.run,
 }
+RESUMES = "PHASELINE_MEASURE_RESUMES"
 USAGE = f"usage: python -m app.worker.measure {{{','.join(KINDS)}}} FOLDER"
 
 
@@ -29,10 +32,13 @@ def main(arguments: Sequence[str]) -> int:
         job = read_job(kind, folder)
         if job.device.is_cpu and (environment := pinned_environment(getattr(job.parameters, "threads", None), os.environ)) is not None:
             # Libraries of arithmetic read their thread counts once, when they are loaded: start again with these.
-            os.execve(sys.executable, [sys.executable, "-m", "app.worker.measure", *arguments], dict(environment))  # noqa: S606
+            _start_again(arguments, environment)
         if kind not in RUNNERS:
             raise Refused(f"This version of the worker cannot run {kind}: update it.")
-        RUNNERS[kind](job, reporter)
+        RUNNERS[kind](replace(job, resumes=RESUMES in os.environ), reporter)
+    except StartAgain as again:
+        reporter.log(str(again), "warning")
+        _start_again(arguments, {**os.environ, RESUMES: "1"})
     except DeviceLost as lost:
         reporter.log(str(lost), "error")
         return DEVICE_LOST
@@ -43,6 +49,12 @@ def main(arguments: Sequence[str]) -> int:
         reporter.log("This process ran out of memory: measure a smaller model, batch or prompt.", "error")
         return FAILED
     return DONE
+
+
+def _start_again(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """This process anew, under the same number and in the same group."""
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, "-m", "app.worker.measure", *arguments], dict(environment))  # noqa: S606
 
 
 if __name__ == "__main__":

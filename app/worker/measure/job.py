@@ -25,11 +25,16 @@ class DeviceLost(PhaselineError):
     """The device no longer answers: no fault of the job, which may be tried again elsewhere."""
 
 
+class StartAgain(PhaselineError):
+    """What is done is written down; the rest is to be done by a fresh process, since this one may have lost track of its memory."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One job: its kind with checked parameters, the device, and what the kind needs of model, hardware profile and target.
 
     `index` counts the devices of the machine; `target` is what the worker resolved (address, headers).
+    `resumes`: a process before this one did part of it, which stands in the document.
     """
 
     kind: str
@@ -40,6 +45,7 @@ class Job:
     model: ModelArchitecture | None = None
     hardware: HardwareProfile | None = None
     target: Mapping[str, Any] = field(default_factory=dict)
+    resumes: bool = False
 
     @property
     def result(self) -> Path:

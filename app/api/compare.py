@@ -4,14 +4,15 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
+from pydantic import Field
 
 from app.api.answers import Responses, StrictJSON, csv_answer, problems
 from app.api.comparison_shapes import ComparisonShape
-from app.api.dependencies import BaseRun, ContextDep, RunId
+from app.api.dependencies import ContextDep
 from app.api.gate import AllowMissing, Spec
 from app.api.shapes import FigureShape
 from app.domain.gates import parse_spec
-from app.services.comparing import base_of, compare_runs, explained
+from app.services.comparing import SIDE_PATTERN, compare_runs, explained, sides_of
 from app.services.comparison_json import comparison_json
 from app.services.figures import waterfall_figure
 from app.services.gating import gates_of
@@ -20,7 +21,13 @@ from app.services.markdown import comparison_markdown
 router = APIRouter(prefix="/compare", tags=["compare"])
 
 _COLUMNS = ("key", "stat", "base", "other", "delta", "ratio", "verdict", "note")
-OtherIds = Annotated[list[RunId], Query(min_length=1, max_length=7)]
+_SIDE = "Number of a stored run, or those of repeats of one measurement joined by commas: 12,15,18"
+SideIds = Annotated[str, Query(pattern=SIDE_PATTERN, description=_SIDE, examples=["12", "12,15,18"])]
+BaseIds = Annotated[
+    Annotated[str, Field(pattern=SIDE_PATTERN)] | Literal["baseline"],
+    Query(description=f"{_SIDE}; or `baseline`: the run that is the one of the other's series", examples=["12", "12,15,18"]),
+]
+OtherIds = Annotated[list[SideIds], Query(min_length=1, max_length=7, description=_SIDE)]
 _MARKDOWN: Responses = {200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}}
 
 
@@ -32,15 +39,16 @@ _MARKDOWN: Responses = {200: {"content": {"text/markdown": {"schema": {"type": "
 )
 def get_comparison(
     context: ContextDep,
-    base: BaseRun,
+    base: BaseIds,
     other: OtherIds,
     as_: Annotated[Literal["json", "csv"], Query(alias="as")] = "json",
     figure: Annotated[Literal["plotly"] | None, Query()] = None,
 ) -> Response:
     """`base`, a number or `baseline`, is compared with each `other`; the first pair stands at the top level. `as=csv` gives the metrics as
-    rows, `figure=plotly` the walk of the first pair's mean request from `base` to `other` as a chart.
+    rows, `figure=plotly` the walk of the first pair's mean request from `base` to `other` as a chart. A side may be several repeats
+    (`12,15,18`): then their means are compared, and a change counts from twice the spread between them where that is more than 3 %.
     """
-    views, comparisons = compare_runs(context, [base_of(context, base, other[0]), *other])
+    views, comparisons = compare_runs(context, sides_of(context, base, other))
     if figure:
         return StrictJSON(waterfall_figure(comparisons[0]))
     answer = comparison_json(comparisons, explained(views, comparisons))
@@ -56,11 +64,11 @@ def get_comparison(
     ".md", summary="The same as Markdown, for a pull request", response_class=Response, responses={**_MARKDOWN, **problems(404, 422)}
 )
 def get_comparison_markdown(
-    context: ContextDep, base: BaseRun, other: OtherIds, spec: Spec = None, allow_missing: AllowMissing = False
+    context: ContextDep, base: BaseIds, other: OtherIds, spec: Spec = None, allow_missing: AllowMissing = False
 ) -> Response:
     """The gate where a `spec` is given, the sentence, causes with what would refute them, and the metrics that both sides have."""
     clauses = parse_spec(spec or ())
-    views, comparisons = compare_runs(context, [base_of(context, base, other[0]), *other])
+    views, comparisons = compare_runs(context, sides_of(context, base, other))
     gates = gates_of(clauses, comparisons, allow_missing) if clauses else []
     text = comparison_markdown(comparisons, explained(views, comparisons), gates)
     return Response(text, media_type="text/markdown; charset=utf-8")

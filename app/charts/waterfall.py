@@ -32,9 +32,11 @@ def waterfall_steps(found: Attribution) -> tuple[Step, ...]:
 
 def _note(part: AttributionPart) -> str:
     """Of what a step is made, where the model says it."""
+    if part.kind == "unexplained":
+        return ""
     made = (("workload", part.workload_s), ("settings", part.efficiency_s), ("not priced", part.unpriced_s))
-    said = [f"{name} {change_seconds(value)}" for name, value in made if value is not None and abs(value) >= ROUNDING_S]
-    return ", ".join(said) if len(said) > 1 else said[0].rpartition(" ")[0].rpartition(" ")[0] if said else ""
+    said = [(name, value) for name, value in made if value is not None and abs(value) >= ROUNDING_S]
+    return said[0][0] if len(said) == 1 else ", ".join(f"{name} {change_seconds(value)}" for name, value in said)
 
 
 def waterfall(found: Attribution, theme: Theme) -> Figure:

@@ -1,5 +1,6 @@
 """`phaseline compare`: which phase moved between runs, and why."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ from app.domain.comparison import Comparison, Side, compare
 from app.domain.errors import InvalidRequest
 from app.domain.gates import parse_spec
 from app.formats import joined, read_runs
-from app.services.comparing import BASELINE, base_of, compare_runs, explained
+from app.services.comparing import BASELINE, SIDE_PATTERN, compare_runs, explained, sides_of
 from app.services.comparison_json import comparison_json
 from app.services.diagnosing import Explained, explain_files
 from app.services.gating import all_passed, gates_json, gates_lines, gates_of
@@ -24,7 +25,7 @@ _GATE_BROKEN = 3
 
 
 def compare_command(
-    runs: Annotated[list[str], typer.Argument(help="Run ids or files; the first is the base, or the word baseline.")],
+    runs: Annotated[list[str], typer.Argument(help="Run ids (repeats as 1,2,3) or files; the first is the base, or the word baseline.")],
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
     fail_on: Annotated[list[str] | None, typer.Option(help="Exit with 3 when this comes true, such as 'itl.p50>+5%'.")] = None,
@@ -48,10 +49,9 @@ def compare_command(
 
 def _comparisons(names: Sequence[str]) -> tuple[list[Comparison], list[Explained]]:
     stored = names[1:] if names[0] == BASELINE else names
-    if stored and all(name.isascii() and name.isdigit() and len(name) < 1000 for name in stored):
-        context, ids = ready_context(), [int(name) for name in stored]
-        base = [base_of(context, BASELINE, ids[0])] if names[0] == BASELINE else []
-        views, comparisons = compare_runs(context, [*base, *ids])
+    if stored and all(re.match(SIDE_PATTERN, name) for name in stored):
+        context = ready_context()
+        views, comparisons = compare_runs(context, sides_of(context, names[0], names[1:]))
         return comparisons, explained(views, comparisons)
     sides: list[Side] = []
     if any(name.isdigit() for name in names):

@@ -43,7 +43,8 @@ _COMPARED_STATS = ("mean", "p50", "p90", "p95", "p99")
 class Side:
     """One run in a comparison; `settings` are the facts beside the metrics, by name.
 
-    `point` is what the performance model prices it by, None where it cannot: then `unpriced` says why.
+    `point` is what the performance model prices it by, None where it cannot: then `unpriced` says why. `repeats` are the numbers of the
+    runs that `run` is the mean of, where a side holds several.
     """
 
     id: int
@@ -51,6 +52,12 @@ class Side:
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     point: Point | None = None
     unpriced: tuple[str, ...] = ()
+    repeats: tuple[int, ...] = ()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The numbers of all its runs."""
+        return self.repeats or (self.id,)
 
 
 @dataclass(frozen=True)
@@ -125,9 +132,20 @@ def compare(base: Side, other: Side, spreads: Spreads = NO_SPREADS) -> Compariso
         attribution=attribute(base.run, other.run, _pricing(base, other)),
         phase=moved_phase(base.run, other.run, spreads),
         break_even_output_tokens=break_even(base.run, other.run),
-        notes=(REPEATED if spreads else SINGLE_RUNS, *_reconciled(base.run, other.run)),
+        notes=(_noise_words(base, other, spreads), *_reconciled(base.run, other.run)),
         flags=pair_flags(base.run, other.run),
     )
+
+
+def _noise_words(base: Side, other: Side, spreads: Spreads) -> str:
+    """What the threshold of a change rests on."""
+    counts = (len(base.ids), len(other.ids))
+    if counts == (1, 1):
+        return REPEATED if spreads else SINGLE_RUNS
+    named = " and ".join("a single run" if count == 1 else f"{count} repeats" for count in counts)
+    if not spreads:
+        return f"{named[0].upper()}{named[1:]}: too few for a spread, so a change counts from 3 %."
+    return f"{named[0].upper()}{named[1:]}: a change counts from 3 %, or from twice the spread between repeats where that is larger."
 
 
 def _pricing(base: Side, other: Side) -> Pricing:

@@ -3,11 +3,10 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from app.domain.errors import InvalidRequest, PhaselineError
+from app.domain.errors import PhaselineError
 from app.pages.compare_view import compare_values
-from app.pages.form import whole
 from app.pages.rendering import page_context, render
-from app.services.comparing import BASELINE, base_of, compare_runs, explained
+from app.services.comparing import compare_runs, explained, side_ids, sides_of
 from app.services.runs import RunView, view
 from app.services.runs import page as run_page
 from app.store.records import RunFilters
@@ -19,14 +18,16 @@ _CHOICES = 100
 
 @router.get("/compare")
 def compare_page(request: Request) -> Response:
-    """`base` and one or more `other`; `run` twice or more (the list's ticks) means the oldest of them is the base."""
+    """`base` and one or more `other`, each a run or repeats of one (`12,15,18`); `run` twice or more (the list's ticks) means the oldest of
+    them is the base.
+    """
     context = page_context(request)
     show_all = request.query_params.get("all") == "1"
     try:
-        run_ids = _run_ids(request)
-        if len(run_ids) < 2:
-            return _choose(request, base=view(context, run_ids[0]) if run_ids else None)
-        views, comparisons = compare_runs(context, run_ids)
+        sides = _side_ids(request)
+        if len(sides) < 2:
+            return _choose(request, base=view(context, sides[0][0]) if sides else None)
+        views, comparisons = compare_runs(context, sides)
     except PhaselineError as error:
         return _choose(request, problem=str(error))
     return render(request, "pages/compare.html", compare_values(views, comparisons, explained(views, comparisons), show_all), block="main")
@@ -41,21 +42,10 @@ def _choose(request: Request, base: RunView | None = None, problem: str = "") ->
     return render(request, "pages/compare_choose.html", values, status=422 if problem else 200)
 
 
-def _run_ids(request: Request) -> list[int]:
-    if request.query_params.get("base") == BASELINE:
-        others = [_run_id(text) for text in request.query_params.getlist("other")]
-        if not others:
-            raise InvalidRequest("other", "The baseline of which run? Name it as other, such as other=12.")
-        return [base_of(page_context(request), BASELINE, others[0]), *others]
-    ids: list[int] = []
-    for key in ("base", "other", "run"):
-        found = [_run_id(text) for text in request.query_params.getlist(key)]
-        ids += sorted(found) if key == "run" else found
-    return ids
-
-
-def _run_id(text: str) -> int:
-    number = whole(text)
-    if not number:
-        raise InvalidRequest("run", "A run is named by its number, such as 12.")
-    return number
+def _side_ids(request: Request) -> list[tuple[int, ...]]:
+    named = {key: [text.replace(" ", "") for text in request.query_params.getlist(key) if text.strip()] for key in ("base", "other", "run")}
+    ticked = sorted(side_ids(text, "run") for text in named["run"])
+    base, others = named["base"][:1], [*named["base"][1:], *named["other"]]
+    if not base:
+        return [*(side_ids(text, "other") for text in others), *ticked]
+    return [*sides_of(page_context(request), base[0], others), *ticked]

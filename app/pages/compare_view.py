@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.charts import svg
-from app.domain.comparison import Comparison, MetricDelta
+from app.domain.comparison import Comparison, MetricDelta, Side
 from app.domain.metrics import METRICS, Metric
 from app.domain.observed import RequestTimes, measured_times
-from app.domain.quantity import NOT_KNOWN, change_percent, change_seconds, in_metric_unit
+from app.domain.quantity import NOT_KNOWN, change_percent, change_seconds, in_metric_unit, percent
 from app.domain.run import Rate
 from app.pages.attribution_view import AttributionView, attribution_view
 from app.pages.causes_view import CausesView, causes_view
@@ -56,6 +56,7 @@ class DeltaRow:
     delta: str
     relative: str
     scope: str
+    counts_from: str
     row: MetricDelta
 
 
@@ -69,6 +70,7 @@ class PairView:
     groups: tuple[tuple[str, tuple[DeltaRow, ...]], ...]
     settings: tuple[tuple[str, str, str], ...]
     moved: AttributionView | None
+    figure_link: str
     why: CausesView
 
 
@@ -79,7 +81,7 @@ def compare_values(
     sides = [SideView(_LETTERS[index], view, run_words(view), measured_times(view.stored.run)) for index, view in enumerate(views)]
     pairs = [_pair(_LETTERS[index], *both, show_all) for index, both in enumerate(zip(comparisons, reasons, strict=True), 1)]
     totals = [side.times.total_s for side in sides if side.times.total_s is not None]
-    ids = [view.id for view in views]
+    ids = [",".join(str(run_id) for run_id in view.ids) for view in views]
     split = [(side, figures.decomposition(side.run)) for side in sides]
     return {
         "sides": sides,
@@ -96,16 +98,21 @@ def compare_values(
         },
         "show_all": show_all,
         "noise_note": comparisons[0].notes[0],
+        "side_ids": ids,
         "toggle_link": _link(ids, all=None if show_all else "1"),
         "swap_link": _link([ids[1], ids[0], *ids[2:]]),
         "api_link": f"/api/v1{_link(ids)}",
     }
 
 
-def _link(ids: Sequence[int], **more: str | None) -> str:
-    query: list[tuple[str, str]] = [("base", str(ids[0])), *(("other", str(run_id)) for run_id in ids[1:])]
+def _joined(side: Side) -> str:
+    return ",".join(str(run_id) for run_id in side.ids)
+
+
+def _link(ids: Sequence[str], **more: str | None) -> str:
+    query: list[tuple[str, str]] = [("base", ids[0]), *(("other", side) for side in ids[1:])]
     query += [(key, value) for key, value in more.items() if value]
-    return f"/compare?{urlencode(query)}"
+    return f"/compare?{urlencode(query, safe=',')}"
 
 
 def _pair(letter: str, comparison: Comparison, reason: Explained, show_all: bool) -> PairView:
@@ -127,6 +134,7 @@ def _pair(letter: str, comparison: Comparison, reason: Explained, show_all: bool
         tuple(groups),
         settings,
         attribution_view(comparison),
+        f"/api/v1{_link([_joined(comparison.base), _joined(comparison.other)], figure='plotly')}",
         causes_view(reason),
     )
 
@@ -138,9 +146,9 @@ def _row(row: MetricDelta, rate: Rate | None) -> DeltaRow:
     if row.delta is not None:
         change = change_seconds(row.delta) if unit == "s" else f"{'+' if row.delta >= 0 else '−'}{in_metric_unit(abs(row.delta), unit)}"
     relative = change_percent(row.ratio - 1) if row.ratio is not None else ""
-    return DeltaRow(
-        metric, row.stat, _value(row.base, unit), _value(row.other, unit), change, relative, _SCOPES[rate.scope] if rate else "", row
-    )
+    scope = _SCOPES[rate.scope] if rate else ""
+    values = (_value(row.base, unit), _value(row.other, unit))
+    return DeltaRow(metric, row.stat, *values, change, relative, scope, percent(row.noise), row)
 
 
 def _value(value: float | None, unit: str) -> str:

@@ -30,6 +30,7 @@ def _pair(comparison: Comparison, reason: Explained) -> dict[str, Any]:
     comparable = comparison.comparable
     return {
         "other": comparison.other.id,
+        "repeats": {"base": list(comparison.base.ids), "other": list(comparison.other.ids)},
         "comparable": {
             "ok": comparable.ok,
             "reasons": list(comparable.reasons),

@@ -34,7 +34,7 @@ _NOTES_LIMIT = 20_000
 
 @dataclass(frozen=True)
 class RunView:
-    """A stored run with its model, device and assessment."""
+    """A stored run with its model, device and assessment; of a side of several, `repeats` are they, and the rest tells their means."""
 
     stored: StoredRun
     model: ModelEntry | None
@@ -42,11 +42,17 @@ class RunView:
     engine: EngineProfile | None
     assessment: Assessment
     book: ProfileBook
+    repeats: tuple["RunView", ...] = ()
 
     @property
     def id(self) -> int:
         """The run's number."""
         return self.stored.id
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The numbers of all repeats, or its own."""
+        return tuple(member.id for member in self.repeats) or (self.id,)
 
     @property
     def title(self) -> str:
@@ -125,7 +131,8 @@ class RunView:
             "dataset": run.workload.dataset,
             **{f"label: {key}": value for key, value in run.labels.items() if key not in NOT_SETTINGS},
         }
-        return Side(self.id, run, settings, self.assessment.point, self.assessment.reasons)
+        repeats = self.ids if self.repeats else ()
+        return Side(self.id, run, settings, self.assessment.point, self.assessment.reasons, repeats)
 
 
 def view(context: Context, run_id: int) -> RunView:

@@ -11,7 +11,7 @@ from tests.result_files import data_of, served, served_in_detail
 
 COMPARE = f"{API}/compare"
 REASON_KEYS = {"phase", "findings", "ruled_out", "undetermined", "verdict", "verdicts", "observables", "levels", "flags", "stopped_by"}
-PAIR_KEYS = {"comparable", "metrics", "attribution", "sentence", "break_even_output_tokens", "notes", *REASON_KEYS}
+PAIR_KEYS = {"repeats", "comparable", "metrics", "attribution", "sentence", "break_even_output_tokens", "notes", *REASON_KEYS}
 
 
 def stored(client: TestClient, **changes: Any) -> int:
@@ -190,3 +190,41 @@ def test_the_parts_of_the_change_add_up_and_are_drawn(api: TestClient, base: int
 def test_a_change_that_cannot_be_split_has_no_figure(api: TestClient, base: int) -> None:
     other = stored(api, completed=0, failed=20)
     problem(api.get(COMPARE, params={"base": base, "other": other, "figure": "plotly"}), 404, "cannot be split")
+
+
+def test_a_side_of_repeats_is_judged_by_the_spread_between_them(api: TestClient, base: int) -> None:
+    # TTFT 45, 50 and 55 ms: a spread of 10 %, so +18 % does not count and +22 % does.
+    repeats = [stored(api, **slower(ttft, 10), tokenizer_id="repeat") for ttft in (45, 50, 55)]
+    three = ",".join(map(str, repeats))
+    for ttft, verdict in ((59, "unchanged"), (61, "regressed")):
+        other = stored(api, **slower(ttft, 10), tokenizer_id="other")
+        answer = ok(api.get(COMPARE, params={"base": three, "other": other}))
+        assert (answer["base"], answer["repeats"]) == (repeats[0], {"base": repeats, "other": [other]})
+        row = next(row for row in answer["metrics"] if (row["key"], row["stat"]) == ("ttft_s", "mean"))
+        assert (row["base"], row["noise"]) == (pytest.approx(0.05), pytest.approx(0.2))
+        assert row["verdict"] == verdict
+        assert answer["phase"] == ("none" if verdict == "unchanged" else "prefill")
+        assert "3 repeats and a single run: a change counts from 3 %, or" in answer["notes"][0]
+        page = api.get("/compare", params={"base": three, "other": other})
+        assert page.status_code == 200
+        assert "mean of 3 repeats" in page.text
+
+
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        ({"base": "1,", "other": "2"}, "base"),
+        ({"base": "0", "other": "2"}, "name a run by its number"),
+        ({"base": str(2**63), "other": "2"}, "name a run by its number"),
+        ({"base": "1,2", "other": "2"}, "Run 2 stands on two sides"),
+        ({"base": "1", "other": "1"}, "two different runs"),
+    ],
+)
+def test_sides_that_are_none_are_refused(api: TestClient, base: int, sides: dict[str, str], words: str) -> None:
+    problem(api.get(COMPARE, params=sides), 422, words)
+
+
+def test_runs_that_are_no_repeats_are_refused(api: TestClient, base: int) -> None:
+    other = stored(api, **slower(50, 10), max_concurrency=4)
+    third = stored(api, **slower(51, 10))
+    problem(api.get(COMPARE, params={"base": f"{base},{other}", "other": third}), 422, "is no repeat of run", "number of clients differs")

@@ -158,7 +158,7 @@ def test_an_error_is_a_page_that_says_what_to_do(site: Site, method: str, addres
         ("/runs?since=yesterday", "is no date: write 2026-11-28."),
         ("/compare?base=1&other=1", "two different runs"),
         ("/compare?base=1&other=999999", "There is no run 999999"),
-        ("/compare?base=one&other=2", "A run is named by its number"),
+        ("/compare?base=one&other=2", "name a run by its number"),
         ("/compare?run=1&run=2&run=3&run=4&run=5&run=6&run=7&run=8&run=9", "9 runs are too many for one page: 8 at most."),
     ],
 )

@@ -14,6 +14,7 @@ from app import __version__
 from app.commands.check import check
 from app.commands.compare import compare_command
 from app.commands.files import import_command, parse, reimport
+from app.commands.measure import measure
 from app.commands.predict import calibrate, predict
 from app.commands.serve import serve
 from app.domain.errors import PhaselineError
@@ -27,6 +28,7 @@ app.command(name="import")(import_command)
 app.command(name="compare")(compare_command)
 app.command()(reimport)
 app.command()(check)
+app.add_typer(measure, name="measure")
 
 
 def main() -> None:

@@ -86,6 +86,7 @@ class MockServer:
         self.port = 0
         self.waiting: deque[_Stream] = deque()
         self.running = 0
+        self.clients: set[_Client] = set()
         self._certificates = certificates
         self._server: asyncio.Server | None = None
         self._due: list[tuple[int, int, _Stream]] = []
@@ -100,7 +101,9 @@ class MockServer:
         return self.port
 
     def close(self) -> None:
-        """Stop listening; streams end with their connections."""
+        """Stop listening and end every connection."""
+        for client in tuple(self.clients):
+            client.cut()
         if self._timer is not None:
             self._timer.cancel()
         if self._server is not None:
@@ -245,9 +248,11 @@ class _Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.server.connections += 1
+        self.server.clients.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.gone = True
+        self.server.clients.discard(self)
 
     def data_received(self, data: bytes) -> None:
         try:

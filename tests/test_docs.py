@@ -48,7 +48,7 @@ PAGES = (
     "README.md",
     "CHANGELOG.md",
     "SECURITY.md",
-    *(f"docs/{name}.md" for name in ("api", "extension", "formats", "model", "operation", "use")),
+    *(f"docs/{name}.md" for name in ("api", "extension", "formats", "measuring", "model", "operation", "use")),
 )
 PICTURE_BYTES = 300_000
 ELIDED = "…"
@@ -203,7 +203,10 @@ def test_targets_commands_and_options_that_are_named_exist(page: str) -> None:
     for words in re.findall(r"(?<![\w/.-])phaseline ([a-z][^\n`]*)", text):
         command, *rest = words.split()
         assert command in known, f"phaseline {command}"
-        options = {option for parameter in known[command].params for option in parameter.opts} | {"--help"}
+        said = known[command]
+        while rest and rest[0] in getattr(said, "commands", {}):
+            said = said.commands[rest.pop(0)]
+        options = {option for parameter in said.params for option in parameter.opts} | {"--help"}
         assert {word for word in rest if re.match(r"--[a-z]", word)} <= options, words
 
 

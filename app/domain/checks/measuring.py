@@ -68,9 +68,15 @@ def device_contended(evidence: str, figures: Mapping[str, float]) -> Flag:
     return Flag("contended", evidence, (), figures)
 
 
+def waiting_server(evidence: str, figures: Mapping[str, float]) -> Flag:
+    """Two levels of load show that requests wait in the server for each other: TTFT is not the prompt pass."""
+    return Flag("server_queue_in_ttft", evidence, ("prefill_tokens_per_s",), figures)
+
+
 # Flags that a document of our own may carry: what it withholds is decided here and not by the file.
 STATED: Mapping[str, Callable[[str, Mapping[str, float]], Flag]] = {
     "client_limited": client_limited,
     "prefix_cache_hits": cache_hits,
     "contended": device_contended,
+    "server_queue_in_ttft": waiting_server,
 }

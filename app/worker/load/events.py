@@ -117,7 +117,10 @@ def _around_text(payload: bytes, event: dict[str, Any]) -> tuple[bytes, bytes] |
 
     Another event with the same bytes around a string without escapes is the same JSON with another text: it need not be parsed.
     """
-    choice = event["choices"][0]
+    choices = event.get("choices")
+    choice = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
+    if not isinstance(choice, dict):
+        return None
     holder, key = (choice["delta"], "content") if isinstance(choice.get("delta"), dict) else (choice, "text")
     text = holder.get(key)
     if event.get("usage") is not None or choice.get("finish_reason") is not None or not isinstance(text, str) or not text:

@@ -22,12 +22,16 @@ _PLACE = "\x00"
 
 @dataclass(frozen=True)
 class Asking:
-    """How a server is asked. `without` are optional parameters that it refused; `key` goes into a header and nowhere else."""
+    """How a server is asked. `authorization` is the whole value of that header, which goes there and nowhere else.
+
+    `metrics` is the path of the server's own figures, None where they are not to be read; `without` are optional parameters it refused.
+    """
 
     destination: Destination
     model: str
     api: Api = "completions"
-    key: str | None = None
+    authorization: str | None = None
+    metrics: str | None = "/metrics"
     without: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
@@ -36,9 +40,8 @@ class Asking:
 
     @property
     def path(self) -> str:
-        """Path of the API: below the destination's own path, which may end with /v1 or not."""
-        base = self.destination.path
-        return f"{base if base.endswith('/v1') else f'{base}/v1'}{_PATHS[self.api]}"
+        """Path of the API: below the destination's own path, which is /v1 where it has none."""
+        return f"{self.destination.path or '/v1'}{_PATHS[self.api]}"
 
     def giving_up(self, refused: frozenset[str]) -> "Asking":
         """The same without these parameters."""
@@ -83,18 +86,17 @@ def head(asking: Asking, method: str, path: str) -> bytes:
     lines = [f"{method} {path} HTTP/1.1", f"Host: {asking.destination.authority}", f"User-Agent: phaseline/{__version__}"]
     if method == "POST":
         lines += ["Accept: text/event-stream", "Content-Type: application/json"]
-    if asking.key is not None:
-        lines.append(f"Authorization: Bearer {asking.key}")
+    if asking.authorization is not None:
+        lines.append(f"Authorization: {asking.authorization}")
     text = "".join(f"{line}\r\n" for line in lines)
     if any(not line.isascii() or not line.isprintable() for line in lines):
         raise InvalidRequest("key", "The key or the path of the target holds characters that an HTTP header cannot hold.")
     return text.encode("ascii")
 
 
-def scrape_request(asking: Asking) -> bytes:
+def scrape_request(asking: Asking, path: str) -> bytes:
     """A request for the metrics that the server keeps beside its API."""
-    base = asking.destination.path.removesuffix("/v1")
-    return head(asking, "GET", f"{base}/metrics") + b"\r\n"
+    return head(asking, "GET", path) + b"\r\n"
 
 
 def refused_parameters(status: int, body: bytes, without: frozenset[str]) -> frozenset[str]:

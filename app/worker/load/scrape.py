@@ -29,8 +29,10 @@ class ServerFigures:
 
 async def scrape(link: Link, asking: Asking) -> str | None:
     """The text of the server's metrics, None where it has none that can be read."""
+    if asking.metrics is None:
+        return None
     try:
-        exchange = await single(link, scrape_request(asking), _SECONDS)
+        exchange = await single(link, scrape_request(asking, asking.metrics), _SECONDS)
     except PhaselineError:
         return None
     if exchange.status != 200 or exchange.error is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.domain.errors import PhaselineError
 from app.jobs import KINDS
-from app.worker.measure import device_microbench, inprocess_sweep
+from app.worker.measure import device_microbench, endpoint_sweep, inprocess_sweep
 from app.worker.measure.job import DEVICE_LOST, DONE, FAILED, REFUSED, DeviceLost, Job, Refused, StartAgain, read_job
 from app.worker.measure.reporter import Reporter
 from app.worker.measure.threads import pinned_environment
@@ -16,6 +16,7 @@ from app.worker.measure.threads import pinned_environment
 RUNNERS: Mapping[str, Callable[[Job, Reporter], None]] = {
     "device_microbench": device_microbench.run,
     "inprocess_sweep": inprocess_sweep.run,
+    "endpoint_sweep": endpoint_sweep.run,
 }
 RESUMES = "PHASELINE_MEASURE_RESUMES"
 USAGE = f"usage: python -m app.worker.measure {{{','.join(KINDS)}}} FOLDER"

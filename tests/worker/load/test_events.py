@@ -67,6 +67,11 @@ def test_usage_at_the_end_is_a_count_and_no_token() -> None:
         assert (found.stamps, found.counts, found.prompt_tokens, found.output_tokens, found.cached_tokens) == ([1, 2], [], 7, 2, 3)
 
 
+def test_text_and_the_final_usage_in_one_read() -> None:
+    found = reply(event(delta(content="a")) + event(None, {"prompt_tokens": 7, "completion_tokens": 1}) + DONE)
+    assert (found.error, found.stamps, found.output_tokens, found.coalesced) == (None, [1], 1, 1)
+
+
 def test_continuous_usage_tells_tokens_that_have_no_text_yet() -> None:
     def so_far(made: int) -> dict[str, int]:
         return {"prompt_tokens": 5, "completion_tokens": made}

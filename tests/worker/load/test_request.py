@@ -25,7 +25,7 @@ def parts(data: bytes) -> tuple[str, dict[str, str], Any]:
 
 
 def test_a_body_asks_for_its_length_and_for_usage() -> None:
-    line, headers, body = parts(Asking(HERE, 'a "quoted" model', "chat", key="k").template(30).filled(b"two words"))
+    line, headers, body = parts(Asking(HERE, 'a "quoted" model', "chat", authorization="Bearer k").template(30).filled(b"two words"))
     assert line == "POST /v1/chat/completions HTTP/1.1"
     assert (headers["Host"], headers["Authorization"]) == ("gpu.example:8000", "Bearer k")
     assert body == {
@@ -76,26 +76,26 @@ def test_nothing_is_given_up_twice() -> None:
     assert refused_parameters(400, b"", frozenset(OPTIONAL)) == frozenset()
 
 
-@pytest.mark.parametrize(("url", "api", "metrics"), [
-    ("http://gpu.example:8000", "/v1/completions", "/metrics"),
-    ("http://gpu.example:8000/v1/", "/v1/completions", "/metrics"),
-    ("http://gpu.example:8000/team/v1", "/team/v1/completions", "/team/metrics"),
-])  # fmt: skip
-def test_the_api_is_found_below_the_path_of_the_destination(url: str, api: str, metrics: str) -> None:
-    asking = Asking(parse_destination(url), "m")
+@pytest.mark.parametrize(
+    ("path", "api"),
+    [("", "/v1/completions"), ("/", "/v1/completions"), ("/v1/", "/v1/completions"), ("/team/openai", "/team/openai/completions")],
+)
+def test_the_api_is_found_below_the_path_of_the_destination(path: str, api: str) -> None:
+    asking = Asking(parse_destination(f"http://gpu.example:8000{path}"), "m", authorization="Bearer k")
     assert asking.path == api
-    assert scrape_request(asking).startswith(f"GET {metrics} HTTP/1.1\r\n".encode())
+    assert scrape_request(asking, "/metrics").startswith(b"GET /metrics HTTP/1.1\r\nHost: gpu.example:8000\r\n")
+    assert b"Authorization: Bearer k\r\n" in scrape_request(asking, "/metrics")
 
 
 @pytest.mark.parametrize("key", ["a\r\nX-Other: b", "a\nb", "schlüssel", "a\x00"])
 def test_a_key_that_no_header_holds_is_refused(key: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        Asking(HERE, "m", key=key).template(3)
+        Asking(HERE, "m", authorization=f"Bearer {key}").template(3)
     assert key not in str(refused.value)
 
 
 def test_a_key_is_in_no_representation() -> None:
-    assert "sk-canary" not in repr(Asking(HERE, "m", key="sk-canary"))
+    assert "sk-canary" not in repr(Asking(HERE, "m", authorization="Bearer sk-canary"))
 
 
 def test_prompts_are_unique_from_their_first_words_and_reproducible() -> None:

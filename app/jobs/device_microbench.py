@@ -11,7 +11,7 @@ _SECONDS_PER_SHAPE = 1.2
 
 
 class DeviceMicrobench(JobParameters):
-    """Rates of a device by number format. Each shape runs for at least `seconds_per_shape` or 100 iterations."""
+    """Rates of a device by number format. Each shape runs for the seconds given, or 100 times where that takes longer."""
 
     title: ClassVar[str] = "Measure the device"
 

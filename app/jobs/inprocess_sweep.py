@@ -8,11 +8,13 @@ from app.jobs.kind import DeviceFacts, Estimate, JobParameters, Seed, TokenCount
 
 
 class InprocessSweep(JobParameters):
-    """Each prompt length and batch is one point: prefill repeated, then `output_tokens` decode steps, `repeats` times."""
+    """Each prompt length and batch is one point: a prefill and the decode steps after it, repeated."""
 
     title: ClassVar[str] = "Measure a model"
 
-    model: str = Field(title="Model", description="Slug of a stored model; its weights are random, so no download happens.")
+    model: str = Field(
+        default="tiny-llama-25m", title="Model", description="Slug of a stored model; its weights are random, so no download happens."
+    )
     backend: Literal["auto", "numpy", "torch"] = Field(
         default="auto", title="Backend", description="torch where the worker has it, else numpy in fp32 up to 160 M parameters."
     )

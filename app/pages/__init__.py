@@ -9,6 +9,8 @@ from app.pages import (
     edit,
     glossary,
     hardware,
+    job_workers,
+    jobs,
     learn,
     maps,
     models,
@@ -21,7 +23,7 @@ from app.pages import (
 )
 
 page_router = APIRouter(include_in_schema=False)
-# `upload` and `reimport` before `runs`: /runs/new and /runs/outdated must not be read as a run's number.
+# `upload` and `reimport` before `runs`: /runs/new and /runs/outdated must not be read as a run's number. `job_workers` before `jobs` too.
 for _module in (
     predict,
     what_if,
@@ -38,5 +40,7 @@ for _module in (
     models,
     glossary,
     learn,
+    job_workers,
+    jobs,
 ):
     page_router.include_router(_module.router)

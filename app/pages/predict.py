@@ -10,6 +10,7 @@ from app.domain.errors import InvalidRequest, PhaselineError, UnknownName
 from app.domain.what_if import Change
 from app.formats import IMPORTERS
 from app.pages.form import PredictForm, read_form
+from app.pages.job_links import measure_prediction
 from app.pages.pools_view import pools_view
 from app.pages.prediction_view import PredictionView, tries_of, view_of
 from app.pages.rendering import page_context, render, wants_fragment
@@ -51,6 +52,7 @@ def predict_page(request: Request) -> Response:
     form, view, status = _priced(book, request)
     presets = [(preset, form.address("/predict", **_preset_values(preset.changes))) for preset in PRESETS]
     values = {**_choices(book), "form": form, "view": view, "presets": presets, "action": "/predict"}
+    values["measure_link"] = measure_prediction(view.answer) if view else None
     if view is not None:
         values.update(
             load=load_view(view.answer, request.query_params),

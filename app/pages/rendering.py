@@ -23,6 +23,7 @@ NAV = (
     ("/compare", "Compare"),
     ("/hardware", "Hardware"),
     ("/models", "Models"),
+    ("/jobs", "Jobs"),
     ("/learn", "Learn"),
     ("/glossary", "Glossary"),
 )

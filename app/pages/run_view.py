@@ -13,6 +13,7 @@ from app.domain.quantity import NOT_KNOWN, bytes_, count, factor, in_metric_unit
 from app.domain.run import Distribution, Rate, RequestCounts, RequestSamples, Run
 from app.pages.causes_view import causes_view
 from app.pages.identity_view import identity_rows
+from app.pages.job_links import run_links
 from app.pages.prediction_view import Row, phase_rows
 from app.services import figures
 from app.services.diagnosing import explain_run
@@ -68,6 +69,7 @@ def run_page_values(view: RunView, samples: RequestSamples | None) -> dict[str, 
         "beside": _beside(view),
         "phases": _phases(view),
         "why": causes_view(explained),
+        "measurements": run_links(view),
         "pace": _pace(run),
         "spreads": [(spread, page_figure("distribution", spread)) for spread in figures.spreads(view, samples)],
         "distributions": _distributions(run, withheld),

@@ -146,9 +146,13 @@ def view(context: Context, job_id: int) -> JobView:
 def detail_json(context: Context, job_id: int) -> dict[str, Any]:
     """The job of this number with the points of its attempt. Raises NotFound."""
     found = view(context, job_id)
+    return {**found.as_json(), "points": points(context, found)}
+
+
+def points(context: Context, found: JobView) -> list[dict[str, Any]]:
+    """The points that the job's present attempt measured so far."""
     with context.database.read() as session:
-        points = jobs.points_of(session, job_id, found.job.lease.attempt)
-    return {**found.as_json(), "points": [dict(point) for point in points]}
+        return [dict(point) for point in jobs.points_of(session, found.job.id, found.job.lease.attempt)]
 
 
 def page(

@@ -71,6 +71,10 @@ class Site:
             "/models/new",
             "/models/new?clone_of=llama-3-1-8b",
             "/glossary",
+            "/jobs",
+            "/jobs?state=failed",
+            *(f"/jobs/new?kind={kind}" for kind in ("device_microbench", "inprocess_sweep", "endpoint_sweep", "llama_bench")),
+            "/jobs/workers",
             "/learn",
             "/learn?tokens=2000",
         )

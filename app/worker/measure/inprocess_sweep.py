@@ -18,6 +18,7 @@ from app.domain.architecture import ModelArchitecture
 from app.domain.prediction import Request
 from app.formats.phaseline_document import Passes, Point, Status, document, write_document
 from app.jobs.inprocess_sweep import InprocessSweep
+from app.worker.measure.bench_numpy import last_level_cache
 from app.worker.measure.floors import Floors, floors, needed_bytes, request_of, shortage
 from app.worker.measure.job import Job, Refused, StartAgain
 from app.worker.measure.model import Model, Tokens
@@ -236,7 +237,7 @@ class _Sweep:
         return point if failed else replace(point, passes=timed.passes())
 
     def _details(self, place: Place, timed: Timed, expected: Floors | None) -> dict[str, Any]:
-        element = 4 if self._parameters.dtype == "fp32" else 2
+        element = _element(self._parameters)
         positions = place.prompt_tokens + self._parameters.output_tokens
         return {
             "parameters": self._shape.parameters,
@@ -261,6 +262,11 @@ def _repeat(model: Model, place: Place, output_tokens: int, prompt: Tokens, in_t
         stamps.append(time.perf_counter_ns())
     gaps = [(after - before) / 1e9 for before, after in pairwise(stamps)]
     return Passes([gaps[0]], [gaps[1:]])
+
+
+def _element(parameters: InprocessSweep) -> int:
+    """Bytes of a weight."""
+    return 4 if parameters.dtype == "fp32" else 2
 
 
 def _medians(timed: Timed) -> tuple[float | None, float | None]:
@@ -292,6 +298,9 @@ def _said(shape: ModelShape, parameters: InprocessSweep, on_cpu: bool) -> tuple[
     said = ["Weights are random and the output length is forced: no text was made, and nothing stopped early."]
     if shape.left_out:
         said.append(f"{shape.left_out:,} parameters (biases, norms of queries and keys) are left out: they move next to nothing.")
+    cache, weights = last_level_cache() if on_cpu else None, _element(parameters) * shape.parameters
+    if cache is not None and weights < cache:
+        said.append("The weights fit in the processor's last cache: decode may be faster than a read from memory allows.")
     if parameters.cuda_graphs and not on_cpu:
         said.append("Decode steps are recorded as CUDA graphs, whose attention reads the whole cache of prompt and output.")
     return tuple(said)

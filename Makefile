@@ -5,6 +5,8 @@ WORKERS ?= 2
 NAME ?= speed
 ARGS ?=
 TESTS := .venv-test/bin
+# By this pin alone a build without CUDA is installed; it is in no lock, since a GPU machine has its own.
+TORCH := torch==2.13.0
 
 # Tests never see the settings of the person who runs them: every PHASELINE_ variable goes but PHASELINE_TESTS_*.
 WITHOUT_SETTINGS = env $$(env | sed -n 's/^\(PHASELINE_[A-Za-z0-9_]*\)=.*/\1/p' | grep -v '^PHASELINE_TESTS_' | sed 's/^/-u /')
@@ -54,4 +56,4 @@ environment:
 	@scripts/environment .venv requirements.lock
 
 environment-test:
-	@scripts/environment .venv-test requirements-dev.lock
+	@scripts/environment .venv-test requirements-dev.lock $(TORCH)

@@ -55,6 +55,11 @@ class Settings(BaseSettings):
         description="Seconds after which a worker that is not heard of counts as lost; it reports three times as often.",
     )
 
+    llama_bench: Path | None = Field(
+        default=None, description="Path of the llama-bench that the worker on this machine may run; none when unset."
+    )
+    llama_models: Path | None = Field(default=None, description="Folder of the .gguf files that llama-bench may be run on.")
+
     @field_validator("allowed_hosts", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:

@@ -32,7 +32,7 @@ def test_every_setting_has_its_environment_variable(monkeypatch: pytest.MonkeyPa
     given = {
         "DATA_DIR": "elsewhere", "DATABASE_URL": "postgresql+psycopg://u@h/d", "HOST": "::1", "PORT": "9000", "ROOT_PATH": "/phaseline/",
         "MAX_UPLOAD_BYTES": "1000", "ALLOWED_HOSTS": "a.example, b.example,,", "TRUSTED_PROXIES": "10.0.0.1", "AUTO_MIGRATE": "0",
-        "OPEN": "1",
+        "OPEN": "1", "LEASE_S": "45", "LLAMA_BENCH": "/opt/llama-bench", "LLAMA_MODELS": "/srv/models",
     }  # fmt: skip
     for name, value in given.items():
         monkeypatch.setenv(f"PHASELINE_{name}", value)
@@ -41,7 +41,8 @@ def test_every_setting_has_its_environment_variable(monkeypatch: pytest.MonkeyPa
     assert settings.resolved_database_url == "postgresql+psycopg://u@h/d"
     assert (settings.host, settings.port, settings.root_path, settings.max_upload_bytes) == ("::1", 9000, "/phaseline", 1000)
     assert (settings.allowed_hosts, settings.trusted_proxies) == (("a.example", "b.example"), "10.0.0.1")
-    assert (settings.auto_migrate, settings.open) == (False, True)
+    assert (settings.auto_migrate, settings.open, settings.lease_s) == (False, True, 45.0)
+    assert (settings.llama_bench, settings.llama_models) == (Path("/opt/llama-bench"), Path("/srv/models"))
     assert {name.lower() for name in given} | {"database_url_file"} == set(Settings.model_fields)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from app.domain.errors import PhaselineError
 from app.jobs import KINDS
-from app.worker.measure import device_microbench, endpoint_sweep, inprocess_sweep
-from app.worker.measure.job import DEVICE_LOST, DONE, FAILED, REFUSED, DeviceLost, Job, Refused, StartAgain, read_job
+from app.worker.measure import device_microbench, endpoint_sweep, inprocess_sweep, llama_bench
+from app.worker.measure.job import DEVICE_LOST, DONE, FAILED, REFUSED, DeviceLost, Failed, Job, StartAgain, read_job
 from app.worker.measure.reporter import Reporter
 from app.worker.measure.threads import pinned_environment
 
@@ -17,6 +17,7 @@ RUNNERS: Mapping[str, Callable[[Job, Reporter], None]] = {
     "device_microbench": device_microbench.run,
     "inprocess_sweep": inprocess_sweep.run,
     "endpoint_sweep": endpoint_sweep.run,
+    "llama_bench": llama_bench.run,
 }
 RESUMES = "PHASELINE_MEASURE_RESUMES"
 USAGE = f"usage: python -m app.worker.measure {{{','.join(KINDS)}}} FOLDER"
@@ -34,8 +35,6 @@ def main(arguments: Sequence[str]) -> int:
         if job.device.is_cpu and (environment := pinned_environment(getattr(job.parameters, "threads", None), os.environ)) is not None:
             # Libraries of arithmetic read their thread counts once, when they are loaded: start again with these.
             _start_again(arguments, environment)
-        if kind not in RUNNERS:
-            raise Refused(f"This version of the worker cannot run {kind}: update it.")
         RUNNERS[kind](replace(job, resumes=RESUMES in os.environ), reporter)
     except StartAgain as again:
         reporter.log(str(again), "warning")
@@ -43,6 +42,9 @@ def main(arguments: Sequence[str]) -> int:
     except DeviceLost as lost:
         reporter.log(str(lost), "error")
         return DEVICE_LOST
+    except Failed as failure:
+        reporter.log(str(failure), "error")
+        return FAILED
     except PhaselineError as refusal:
         reporter.log(str(refusal), "error")
         return REFUSED

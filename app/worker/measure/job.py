@@ -21,6 +21,10 @@ class Refused(PhaselineError):
     """The job cannot be done as it was asked; the message says why and what to do."""
 
 
+class Failed(PhaselineError):
+    """The measurement was begun and gave no whole result; the message says why."""
+
+
 class DeviceLost(PhaselineError):
     """The device no longer answers: no fault of the job, which may be tried again elsewhere."""
 

@@ -373,6 +373,94 @@ _ROWS = (
         "Bytes that one device read and wrote, as the server counted them, divided by the duration of the run, idle time inside.",
         ("vLLM: rate of estimated_read_bytes_per_gpu_total and estimated_write_bytes_per_gpu_total",),
     ),
+    Metric(
+        "lone_ttft_s",
+        "TTFT without a queue",
+        "s",
+        "distribution",
+        "lower",
+        "prefill",
+        "TTFT of the requests that were sent while no other waited for its first token: the prompt pass and what stands before it, without "
+        "a queue.",
+    ),
+    Metric(
+        "cached_prompt_tokens",
+        "Cached prompt tokens",
+        "tokens",
+        "distribution",
+        "neither",
+        "prefill",
+        "Prompt tokens of a request that the server found in its cache and did not compute, as its usage counts them.",
+    ),
+    Metric(
+        "prefill_fixed_s",
+        "Prefill, fixed part",
+        "s",
+        "distribution",
+        "lower",
+        "prefill",
+        "The part of TTFT without a queue that does not depend on the prompt: the intercept of its line over prompt lengths, its standard "
+        "error as the spread.",
+    ),
+    Metric(
+        "prefill_per_token_s",
+        "Prefill, each prompt token",
+        "s",
+        "distribution",
+        "lower",
+        "prefill",
+        "What a further prompt token adds to TTFT without a queue: the slope of its line over prompt lengths, its standard error as the "
+        "spread.",
+    ),
+    Metric(
+        "step_quiet_s",
+        "Step without prompts",
+        "s",
+        "distribution",
+        "lower",
+        "decode",
+        "The lower quartile of the gaps in which no other request's first token came, for each number of decoding requests, averaged over "
+        "the gaps: the decode step itself, without the prompts of others.",
+    ),
+    Metric(
+        "step_fixed_s",
+        "Step, fixed part",
+        "s",
+        "distribution",
+        "lower",
+        "decode",
+        "The part of the step without prompts that does not grow with the batch: the intercept of its line over the number of decoding "
+        "requests, its standard error as the spread.",
+    ),
+    Metric(
+        "step_per_sequence_s",
+        "Step, each sequence",
+        "s",
+        "distribution",
+        "lower",
+        "decode",
+        "What a further decoding request adds to the step without prompts: the slope of its line over their number, its standard error as "
+        "the spread.",
+    ),
+    Metric(
+        "stall_s",
+        "Stall",
+        "s",
+        "distribution",
+        "lower",
+        "decode",
+        "A gap of twice the step without prompts or more, at the number of requests that decoded meanwhile: a prompt of somebody else, a "
+        "preemption, a hiccup. Its count is that of all such gaps.",
+    ),
+    Metric(
+        "decoding_requests",
+        "Decoding requests",
+        "requests",
+        "distribution",
+        "neither",
+        "load",
+        "Requests between their first and their last token, weighted by time, while there was any: how large the batch was.",
+    ),
 )
 
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _ROWS}

@@ -26,6 +26,7 @@ from app.domain.derive import (
 )
 from app.domain.observed import measured_times, observed_step
 from app.domain.run import Distribution, Floats, MetricValue, Rate, RequestCounts, RequestSamples, Run, Workload
+from app.domain.stream_readings import stream_readings
 
 RATIO_OF_MEANS = "mean TTFT / mean prompt tokens"
 FROM_MEANS = "difference of means"
@@ -94,8 +95,11 @@ def sample_readings(samples: RequestSamples) -> dict[str, MetricValue]:
         "decode_s": statistics((samples.e2e_s - samples.ttft_s)[decoded]),
         "ntpot_s": statistics(_per(samples.e2e_s, samples.output_tokens)[ok]),
         "ttft_per_prompt_token_s": statistics(_per(samples.ttft_s, samples.prompt_tokens)[ok]),
+        **stream_readings(samples),
         "idle_before_s": None if (idle := idle_before(samples)) is None else statistics(idle[ok]),
     }
+    if samples.cached_tokens is not None:
+        found["cached_prompt_tokens"] = statistics(samples.cached_tokens[ok])
     if samples.ttft_answer_s is not None:
         found["ttft_answer_s"] = statistics(samples.ttft_answer_s[ok])
     if samples.scheduled_s is not None and samples.start_s is not None:

@@ -2,25 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
 
 from app.domain.against_baseline import phase_noise
 from app.domain.comparison import Comparison
 from app.domain.diagnosis import Diagnosis, Setup, Subject, diagnose, diagnose_pair
 from app.domain.diagnosis.curves import along
-from app.domain.dtypes import number_format
-from app.domain.errors import PhaselineError
-from app.domain.run import Run
 from app.services.lever_effects import LeverEffect
 from app.services.levers import levers_of
 from app.services.runs import RunView
-
-# Names that tools give a setting in their files.
-_BUDGET = ("max_num_batched_tokens", "chunked_prefill_size", "max_num_tokens")
-_CAP = ("max_num_seqs", "max_running_requests", "max_batch_size")
-_EAGER = ("enforce_eager", "disable_cuda_graph")
-_UNSPLIT = ("enable_chunked_prefill",)
-_TRUE, _FALSE = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
+from app.services.told_by import offloaded_bytes, told_by, width
 
 
 @dataclass(frozen=True)
@@ -72,46 +62,6 @@ def deployment(view: RunView) -> Subject:
     return Subject((run,), _priced(view, told_by(run)))
 
 
-def told_by(run: Run) -> Setup:
-    """The settings that a file carries."""
-    budget = _number(run, _BUDGET)
-    if _switch(run, _UNSPLIT) == 0.0:
-        budget = inf
-    return Setup(
-        chunk_budget_tokens=budget,
-        running_cap=_number(run, _CAP),
-        eager=_switch(run, _EAGER),
-        bytes_per_parameter=_width(run.weight_dtype),
-        kv_element_bytes=_width(run.kv_dtype),
-    )
-
-
-def _width(dtype: str | None) -> float | None:
-    """Bytes of an element, None where the format is not known."""
-    if dtype is None:
-        return None
-    try:
-        return number_format(dtype).payload_bytes
-    except PhaselineError:
-        return None
-
-
-def _number(run: Run, names: tuple[str, ...]) -> float | None:
-    for name in names:
-        text = run.labels.get(name, "")
-        if text.isascii() and text.isdigit() and 0 < len(text) < 16:
-            return float(text) or None
-    return None
-
-
-def _switch(run: Run, names: tuple[str, ...]) -> float | None:
-    for name in names:
-        word = run.labels.get(name, "").strip().lower()
-        if word in _TRUE | _FALSE:
-            return float(word in _TRUE)
-    return None
-
-
 def _priced(view: RunView, setup: Setup) -> Setup:
     """The setup with bytes, FLOPs and rates of the run's own prediction; what a flag withholds is left out."""
     prediction, hardware, model = view.assessment.prediction, view.hardware, view.model
@@ -126,7 +76,7 @@ def _priced(view: RunView, setup: Setup) -> Setup:
         devices=devices,
         layers=float(architecture.layers),
         active_parameters=float(architecture.active_parameters),
-        bytes_per_parameter=setup.bytes_per_parameter or _width(prediction.request.weight_dtype),
+        bytes_per_parameter=setup.bytes_per_parameter or width(prediction.request.weight_dtype),
         peak_flops_per_s=prediction.ridge_peak * hardware.bandwidth_bytes_per_s,
     )
     if view.assessment.mbu is not None:
@@ -140,4 +90,5 @@ def _priced(view: RunView, setup: Setup) -> Setup:
     if view.assessment.mfu is not None:
         achieved = prefill.flops / prefill.attainable_s if prefill.bound == "compute" else None
         priced = replace(priced, prefill_flops=prefill.flops, achieved_flops_per_s=achieved)
-    return priced
+    offloaded, resident = offloaded_bytes(view.stored.run), (decode.bytes - cache) * devices
+    return priced if offloaded is None else replace(priced, fast_share=max(1.0 - offloaded / resident, 0.0))

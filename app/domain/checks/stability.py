@@ -8,7 +8,8 @@ import numpy as np
 from app.domain.checks.evidence import Evidence, in_send_order, median_of
 from app.domain.derive import tpot_values
 from app.domain.readings import idle_before
-from app.domain.run import Flag, Floats, Run
+from app.domain.run import Flag, Floats, RequestSamples, Run
+from app.domain.stream_readings import jump, passes_of, step_curve
 from app.domain.text import duration, percent
 
 DRIFT = 0.05
@@ -20,6 +21,7 @@ MODES_APART = 2.0
 TWO_MODES = 0.85
 VALLEY = 0.2
 LEAST_GAPS = 100
+JUMPED = 1.15
 REPEATS = 5
 REPEATS_APART = 0.15
 REPEATS_SPREADS = 5.0
@@ -118,6 +120,8 @@ def clock_throttle(run: Run, evidence: Evidence) -> Flag | None:
 
 def bimodal_itl(run: Run, evidence: Evidence) -> Flag | None:
     """The gaps of the stream are of two kinds, with next to none between: an ordinary step, and something that stalls or slows it."""
+    if run.samples is not None and (found := _jump_over_batch(run.samples)) is not None:
+        return found
     gaps = np.empty(0) if run.samples is None else run.samples.chunk_gaps_s
     modes = two_modes(gaps)
     if modes is None:
@@ -127,6 +131,20 @@ def bimodal_itl(run: Run, evidence: Evidence) -> Flag | None:
         f"to none between. They hold {percent(modes.time_share)} of the decode time, so that neither mean nor median describes a step."
     )
     figures = {"usual_s": modes.low, "other_s": modes.high, "other_share": modes.share, "other_time_share": modes.time_share}
+    return Flag("bimodal_itl", text, (), figures)
+
+
+def _jump_over_batch(samples: RequestSamples) -> Flag | None:
+    """Two kinds of steps, told apart by how many sequences decode."""
+    passes = passes_of(samples)
+    curve = None if passes is None else step_curve(passes)
+    figures = {} if curve is None else jump(curve)
+    if figures.get("step_ratio", 1.0) < JUMPED:
+        return None
+    text = (
+        f"Up to {figures['step_from_batch']:,.0f} decoding requests a step is of one kind, from {figures['step_to_batch']:,.0f} on it "
+        f"takes {figures['step_ratio']:.3g} times as long. Neither mean nor median of the run describes a step."
+    )
     return Flag("bimodal_itl", text, (), figures)
 
 

@@ -1,22 +1,24 @@
 """Rules against observables: which causes are offered, in which order, what rules the others out, and which run would decide.
 
 A cause is offered when its pattern holds and no separating sign speaks against it. Offered causes are ranked by the signs that are there,
-then by the share of their signs that is, then by the order of the table. Where the evidence does not decide between two causes of one
-phase, the answer is the run that would.
+stated facts before times, then by the share of their signs that is, then by the order of the table. Where the evidence does not decide
+between two causes of one phase, the answer is the run that would.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from app.domain.diagnosis.observables import Observed, Seen
+from app.domain.diagnosis.changes import Seen
+from app.domain.diagnosis.observables import Observed
 from app.domain.diagnosis.rule import FLAG, Rule, Sign, told, words_of
+from app.domain.diagnosis.rules_batch import BATCH_RULES
 from app.domain.diagnosis.rules_first_token import FIRST_TOKEN_RULES
 from app.domain.diagnosis.rules_step import STEP_RULES
 from app.domain.diagnosis.rules_whole import WHOLE_RULES
 from app.domain.diagnosis.vocabulary import Phase
 
-RULES: tuple[Rule, ...] = (*FIRST_TOKEN_RULES, *STEP_RULES, *WHOLE_RULES)
+RULES: tuple[Rule, ...] = (*FIRST_TOKEN_RULES, *BATCH_RULES, *STEP_RULES, *WHOLE_RULES)
 
 # Rules that say why two workloads are not one question; the others are not asked where the workloads differ.
 ACROSS_WORKLOADS = frozenset({"R23", "R24", "R30"})
@@ -30,6 +32,22 @@ MISSING: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {
     "ttft_growth_with_load": ("a second load, for both", {"concurrency": [1]}),
     "extra_per_sequence_ratio": ("a second load, for both", {"concurrency": [1]}),
     "server_ttft_share_of_change": (_SERVER, None),
+    "tokens_share_of_first_change": ("prompts of two lengths, for both", {"prompt_tokens": [256, 4096]}),
+    "sequences_share_of_step_change": ("a second load, for both", {"concurrency": [1, 8, 32]}),
+    "extra_like_step": ("the step at several loads", {"concurrency": [1, 8, 16, 32, 64]}),
+    "prompt_settings_moved": ("the settings of both servers", None),
+    "step_settings_moved": ("the settings of both servers", None),
+    "step_bytes_settings_moved": ("the formats of weights and cache of both", None),
+    "binding_cap_change": ("the limit of running sequences of both", None),
+    "pool_used_share_other": ("how full the pool of the cache was", None),
+    "pool_tokens_change": ("the size of the pool of both", None),
+    "preemptions_added": ("the server's count of preemptions", None),
+    "queue_share_of_change": ("the time in the server's queue", None),
+    "outside_server_share_of_change": (_SERVER, None),
+    "budget_change": ("the chunk budget of both", None),
+    "step_at_graph_limit_other": ("the largest captured batch", None),
+    "step_jump_change": ("the step at several loads", {"concurrency": [1, 8, 16, 32, 64]}),
+    "alone_itl_change": (_ALONE, {"concurrency": [1]}),
     "prefill_rate_change": ("the prompt pass measured apart from the queue", None),
     "idle_added_s": ("the pauses between requests", None),
     "sm_clock_change": ("the core clock of both", None),
@@ -57,6 +75,7 @@ class Finding:
     rank: int | None
     signs: int
     of: int
+    weight: int
     evidence: tuple[str, ...]
     sums: tuple[str, ...]
     missing: tuple[str, ...] = ()
@@ -89,7 +108,7 @@ def judge(observed: Observed, rules: Sequence[Rule] = RULES) -> tuple[tuple[Find
         states = [(sign, sign.holds(seen)) for sign in rule.separating]
         against = [sign for sign, state in states if state is False]
         (out if against else offered).append(_finding(rule, seen, states, against))
-    ranked = sorted(offered, key=lambda found: (-found.signs, -found.signs / found.of))
+    ranked = sorted(offered, key=lambda found: (-found.weight, -found.signs / found.of))
     return tuple(_ranked(found, place) for place, found in enumerate(ranked, 1)), tuple(out)
 
 
@@ -100,12 +119,20 @@ def _finding(rule: Rule, seen: Seen, states: Sequence[tuple[Sign, bool | None]],
     )
     sums = tuple(text for template in rule.sums if (text := told(template, seen)) is not None)
     return Finding(
-        rule, None, len(held), len(rule.pattern) + len(rule.separating), words_of(held, seen), sums, tuple(unknown), words_of(against, seen)
+        rule=rule,
+        rank=None,
+        signs=len(held),
+        of=len(rule.pattern) + len(rule.separating),
+        weight=sum(sign.weight for sign in held),
+        evidence=words_of(held, seen),
+        sums=sums,
+        missing=tuple(unknown),
+        against=words_of(against, seen),
     )
 
 
 def _ranked(found: Finding, place: int) -> Finding:
-    return Finding(found.rule, place, found.signs, found.of, found.evidence, found.sums, found.missing, found.against)
+    return replace(found, rank=place)
 
 
 def undetermined(offered: Sequence[Finding], observed: Observed) -> tuple[Undetermined, ...]:

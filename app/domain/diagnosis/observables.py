@@ -12,16 +12,20 @@ from math import ceil, inf, isfinite
 from app.domain.attribution import attribute
 from app.domain.comparison import LENGTH_TOLERANCE
 from app.domain.diagnosis import times
+from app.domain.diagnosis.changes import Seen, changed, moved
 from app.domain.diagnosis.curves import Level, along, axis_of, device_curve, load_curve, place, prompt_curve, step_in_batch
 from app.domain.diagnosis.floors import counted, floors, shares
 from app.domain.diagnosis.repeats import repeats, spread
 from app.domain.diagnosis.subject import Setup, Subject
-from app.domain.diagnosis.thresholds import NOISE
+from app.domain.diagnosis.thresholds import NOISE, SAME_SETTING
+from app.domain.diagnosis.within import within_runs
 from app.domain.observed import observed
 from app.domain.run import Run
 
-Seen = Mapping[str, float]
 SWITCHES = ("eager", "adapters", "constrained", "speculative", "disaggregated")
+
+
+MEASURED_IN_ROWS = frozenset({"bimodal_itl", "cold_start_outliers", "mean_dominated_by_outlier"})
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ def observe(subject: Subject, told: Seen | None = None) -> Observed:
     step = times.step(last)
     if step is not None:
         figures |= {"step_s": step, **shares(setup, step), **_counters(setup, last, step), **_arithmetic(setup, last)}
+    figures |= _told_by_flags(last)
     figures |= {**_first_token_parts(last), **_prefill_shares(setup, last), **_links(setup, runs)}
     if setup.graph_limit is not None and "step_from_batch" in figures:
         within = figures["step_from_batch"] <= setup.graph_limit < figures["step_to_batch"]
@@ -55,6 +60,12 @@ def observe(subject: Subject, told: Seen | None = None) -> Observed:
     figures |= told or {}
     flags = frozenset(flag.flag for run in runs for flag in run.flags)
     return Observed(finite(figures), levels or load_levels, flags)
+
+
+def _told_by_flags(run: Run) -> Seen:
+    """Where the step jumps over the batch, as the check of the run's own rows found it."""
+    found = next((flag.figures for flag in run.flags if flag.flag == "bimodal_itl" and "step_ratio" in flag.figures), {})
+    return {name: float(found[name]) for name in ("step_from_batch", "step_to_batch", "step_ratio") if name in found}
 
 
 def finite(figures: Mapping[str, float]) -> dict[str, float]:
@@ -137,15 +148,60 @@ def observe_pair(base: Subject, other: Subject, told: Seen | None = None) -> Obs
     figures |= {**_phases(pairs), **_whole(a, b), **_setup_changes(base.setup, other.setup, a, b)}
     figures |= {**_inside_first_token(a, b), **_clocks(a, b), **_against_load(pairs), **_bytes_ratio(figures)}
     figures |= {**_waits(other.setup, a, b, figures), **_bursts(pairs)}
+    # What two deployments show at several loads is surer than what the rows of one load show.
+    figures = {**within_runs(a, b), **figures}
+    figures |= _themselves(figures)
+    figures |= {**_jumps(figures), **_opening_waves(a, b)}
+    if "first_itself_change" in figures and figures.get("step_itself_change", -1.0) > -1:
+        figures["first_over_step_factor"] = (1 + figures["first_itself_change"]) / (1 + figures["step_itself_change"])
     if "ttft_change" in figures and figures.get("itl_change", -1.0) > -1:
         figures["ttft_over_itl_factor"] = (1 + figures["ttft_change"]) / (1 + figures["itl_change"])
     if "output_change" in figures:
         figures["output_length_moved"] = float(abs(figures["output_change"]) > LENGTH_TOLERANCE)
+    if "prompt_change" in figures:
+        figures["prompt_length_moved"] = float(abs(figures["prompt_change"]) > LENGTH_TOLERANCE)
     figures |= told or {}
     if "bytes_change" in figures and figures.get("bytes_change") and "itl_change" in figures:
         figures["measured_over_predicted"] = figures["itl_change"] / figures["bytes_change"]
-    flags = sides["base"].flags | sides["other"].flags
+    # What both sides carry is not why they differ; and of what the rows of both were measured for, a flag says less.
+    flags = sides["base"].flags ^ sides["other"].flags
+    if "decoding_base" in figures:
+        flags -= MEASURED_IN_ROWS
     return Observed(finite(figures), _pair_levels(pairs), flags)
+
+
+def _themselves(figures: Seen) -> dict[str, float]:
+    """The prompt pass and the step, each without what the other does to it; the means stand in where a run has no rows that could tell."""
+    found = {}
+    if "decoding_base" not in figures:
+        pairs = (("first_itself_change", "ttft_change"), ("step_itself_change", "itl_change"))
+        found = {name: figures[mean] for name, mean in pairs if name not in figures and mean in figures}
+    whole = next((figures[name] for name in ("total_change", "itl_change", "ttft_change") if name in figures), None)
+    return found if whole is None else {**found, "request_change": whole}
+
+
+def _opening_waves(a: Run, b: Run) -> dict[str, float]:
+    """By how much the opening wave raises the mean first token more than it did before, as a share of the others' mean."""
+    flags = [next((flag.figures for flag in run.flags if flag.flag == "cold_start_outliers"), {}) for run in (a, b)]
+    if not all("mean_rest_s" in found for found in flags[1:]):
+        return {}
+    raised = [found["mean_all_s"] - found["mean_rest_s"] if "mean_rest_s" in found else 0.0 for found in flags]
+    return {"opening_wave_added_s": raised[1] - raised[0], "opening_wave_added_share": (raised[1] - raised[0]) / flags[1]["mean_rest_s"]}
+
+
+def _jumps(figures: Seen) -> dict[str, float]:
+    """Where the other side's step jumps over the batch and the base's does not, or by less; and devices against what they gained."""
+    found: dict[str, float] = {}
+    if "step_ratio_other" in figures:
+        found["step_jump_change"] = figures["step_ratio_other"] / figures.get("step_ratio_base", 1.0) - 1
+    if figures.get("devices_change", 0.0) > 0 and figures.get("itl_change", -1.0) > -1:
+        found["devices_gain_share"] = 1 / (1 + figures["itl_change"]) / (1 + figures["devices_change"])
+    added = figures.get("step_itself_added_s", figures.get("itl_added_s"))
+    if added is not None and figures.get("floor_added_s"):
+        found["step_added_over_floor_added"] = added / figures["floor_added_s"]
+    if "graph_limit_other" in figures and "decoding_most_other" in figures:
+        found["beyond_graph_limit"] = figures["decoding_most_other"] - figures["graph_limit_other"]
+    return found
 
 
 def matched(base: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
@@ -165,32 +221,20 @@ def noise(base: Subject, other: Subject) -> float:
     return max(NOISE, *(2 * value for value in spreads if value is not None), NOISE)
 
 
-def _moved(name: str, pair: tuple[float, float] | None) -> dict[str, float]:
-    """Both values, the difference and the relative change of a time."""
-    if pair is None or pair[0] <= 0:
-        return {}
-    a, b = pair
-    return {f"{name}_base_s": a, f"{name}_other_s": b, f"{name}_added_s": b - a, f"{name}_change": b / a - 1}
-
-
-def _changed(name: str, a: float | None, b: float | None) -> dict[str, float]:
-    return {f"{name}_change": b / a - 1} if a and b is not None else {}
-
-
 def _phases(pairs: Sequence[tuple[Run, Run]]) -> Seen:
     """Both phases at the highest load that has them; the rate of the prompt pass and the tail of the step where they are known."""
     a, b = pairs[-1]
-    found = _moved("ttft", times.first_tokens(a, b))
+    found = moved("ttft", times.first_tokens(a, b))
     step = next((known for pair in reversed(pairs) if (known := times.steps(*pair)) is not None), None)
-    found |= _moved("itl", step)
+    found |= moved("itl", step)
     for stat in ("p99", "p95"):
         tails = (times.stat_of(a, "itl_s", stat), times.stat_of(b, "itl_s", stat))
         if tails[0] and tails[1] is not None:
-            found |= _moved("itl_tail", (tails[0], tails[1]))
+            found |= moved("itl_tail", (tails[0], tails[1]))
             break
     rates = times.prefill_rates(a, b)
     if rates is not None:
-        found |= {"prefill_rate_base_per_s": rates[0], "prefill_rate_other_per_s": rates[1], **_changed("prefill_rate", *rates)}
+        found |= {"prefill_rate_base_per_s": rates[0], "prefill_rate_other_per_s": rates[1], **changed("prefill_rate", *rates)}
         if "ttft_change" not in found:
             # Without a prompt length there is no time, but the time of a prompt token moved by the inverse of the rate.
             found["ttft_change"] = rates[0] / rates[1] - 1
@@ -215,10 +259,16 @@ def _whole(a: Run, b: Run) -> Seen:
             found["total_added_s"] = first[1] - first[0] + decode[1] - decode[0]
             found["total_change"] = found["total_added_s"] / (first[0] + decode[0])
     for name, key in (("output_rate", "output_tokens_per_s"), ("request_rate", "requests_per_s")):
-        found |= _changed(name, times.rate_of(a, key), times.rate_of(b, key))
-    found |= _changed("prompt", a.workload.prompt_tokens_mean, b.workload.prompt_tokens_mean)
-    found |= _changed("output", a.workload.output_tokens_mean, b.workload.output_tokens_mean)
-    found |= _changed("clients", a.workload.concurrency, b.workload.concurrency)
+        found |= changed(name, times.rate_of(a, key), times.rate_of(b, key))
+    found |= changed("prompt", a.workload.prompt_tokens_mean, b.workload.prompt_tokens_mean)
+    found |= changed("output", a.workload.output_tokens_mean, b.workload.output_tokens_mean)
+    for side, run in (("base", a), ("other", b)):
+        if run.workload.concurrency:
+            found[f"clients_{side}"] = float(run.workload.concurrency)
+    found |= changed("clients", a.workload.concurrency, b.workload.concurrency)
+    found |= changed("offered", a.workload.request_rate_per_s, b.workload.request_rate_per_s)
+    if found.get("offered_change") and "request_rate_change" in found:
+        found["answered_over_offered"] = (1 + found["request_rate_change"]) / (1 + found["offered_change"])
     return found
 
 
@@ -237,11 +287,41 @@ def _setup_changes(base: Setup, other: Setup, a: Run, b: Run) -> Seen:
         if before is not None and after is not None:
             found[f"{switch}_added"] = after - before
     for name in ("bytes_per_parameter", "kv_element_bytes", "fast_share", "running_cap", "graph_limit", "devices", "pool_tokens"):
-        found |= _changed(name, getattr(base, name), getattr(other, name))
+        found |= changed(name, getattr(base, name), getattr(other, name))
+    if base.running_cap is not None and other.running_cap is not None and a.workload.concurrency:
+        # A limit above the number of clients binds nobody.
+        limits = (min(cap, float(a.workload.concurrency)) for cap in (base.running_cap, other.running_cap))
+        found |= changed("binding_cap", *limits)
     if base.cached_share is not None and other.cached_share is not None:
         found["cached_share_added"] = other.cached_share - base.cached_share
     if base.preemptions is not None and other.preemptions is not None:
         found["preemptions_added"] = other.preemptions - base.preemptions
+    formats = [found[name] for name in ("bytes_per_parameter_change", "kv_element_bytes_change") if name in found]
+    if formats:
+        found["step_bytes_settings_moved"] = float(any(abs(value) > SAME_SETTING for value in formats))
+    return {**found, **_settings_moved(found)}
+
+
+# Settings that move a phase by themselves, each with the least change of it that counts as one.
+_OF_PROMPT = (
+    "budget_change",
+    "chunks_added",
+    "cached_share_added",
+    "bytes_per_parameter_change",
+    "kv_element_bytes_change",
+    "devices_change",
+)
+_OF_STEP = ("bytes_per_parameter_change", "kv_element_bytes_change", "fast_share_change", "devices_change", "speculative_added")
+_OF_BOTH = ("eager_added", "adapters_added", "constrained_added", "disaggregated_added")
+
+
+def _settings_moved(changes: Seen) -> dict[str, float]:
+    """How many of the known settings that act on a phase are not the same; no entry where none is known on both sides."""
+    found = {}
+    for name, settings in (("prompt_settings_moved", _OF_PROMPT), ("step_settings_moved", _OF_STEP)):
+        known = [changes[each] for each in (*settings, *_OF_BOTH) if each in changes]
+        if known:
+            found[name] = float(sum(abs(value) > SAME_SETTING for value in known))
     return found
 
 
@@ -261,8 +341,12 @@ def _inside_first_token(a: Run, b: Run) -> Seen:
         pairs["outside_server"] = (first[0] - server[0], first[1] - server[1])
     for name, pair in pairs.items():
         if pair is not None:
-            found |= _moved(name, pair)
+            found |= moved(name, pair)
             found[f"{name}_share_of_change"] = (pair[1] - pair[0]) / (first[1] - first[0])
+    inside = [found.get(f"{name}_share_of_change") for name in ("queue", "prefill", "server_ttft")]
+    if inside[0] is not None and inside[1] is not None and inside[2] is not None:
+        # What is at the server and in neither its queue nor its prompt pass stands before the engine.
+        found["front_end_share_of_change"] = inside[2] - inside[0] - inside[1]
     idle = times.stat_of(a, "idle_before_s", "mean"), times.stat_of(b, "idle_before_s", "mean")
     if idle[0] is not None and idle[1] is not None:
         found["idle_added_s"] = idle[1] - idle[0]
@@ -272,7 +356,7 @@ def _inside_first_token(a: Run, b: Run) -> Seen:
 def _clocks(a: Run, b: Run) -> Seen:
     found: dict[str, float] = {}
     for name, key in (("sm_clock", "sm_clock_hz"), ("memory_clock", "memory_clock_hz")):
-        found |= _changed(name, times.stat_of(a, key, "mean"), times.stat_of(b, key, "mean"))
+        found |= changed(name, times.stat_of(a, key, "mean"), times.stat_of(b, key, "mean"))
     return found
 
 
@@ -327,9 +411,16 @@ def _bytes_ratio(figures: Seen) -> Seen:
         found |= {"floor_added_s": floor[1] - floor[0], "floor_change": floor[1] / floor[0] - 1}
         found["floor_saving_s"] = max(floor[0] - floor[1], 0.0)
         measured = figures.get("step_s_base"), figures.get("step_s_other")
-        if measured[0] and measured[1]:
+        if measured[0] and measured[1] and not _tiers_unknown(figures):
             found["floor_ratio_over_measured"] = (floor[1] / floor[0]) / (measured[1] / measured[0])
     return found
+
+
+def _tiers_unknown(figures: Seen) -> bool:
+    """Whether a part of the weights lies in memory of unknown speed, so that no floor follows from their bytes."""
+    return any(
+        figures.get(f"fast_share_{side}", 1.0) < 1 and f"slow_bandwidth_bytes_per_s_{side}" not in figures for side in ("base", "other")
+    )
 
 
 def _waits(setup: Setup, a: Run, b: Run, figures: Seen) -> Seen:
@@ -356,7 +447,7 @@ def _bursts(pairs: Sequence[tuple[Run, Run]]) -> Seen:
         first = times.first_token(alone)
         if alone.workload.concurrency == 1 and alone.workload.prompt_tokens_mean and first:
             found[f"alone_prefill_{name}_per_s"] = alone.workload.prompt_tokens_mean / first
-    found |= _changed("burst_drain", found.get("burst_drain_base_per_s"), found.get("burst_drain_other_per_s"))
+    found |= changed("burst_drain", found.get("burst_drain_base_per_s"), found.get("burst_drain_other_per_s"))
     if "burst_drain_other_per_s" in found and "alone_prefill_other_per_s" in found:
         found["burst_drain_over_alone"] = found["burst_drain_other_per_s"] / found["alone_prefill_other_per_s"]
     if "burst_drain_change" in found:
@@ -368,7 +459,7 @@ def _pair_levels(pairs: Sequence[tuple[Run, Run]]) -> tuple[Level, ...]:
     """Both phases at every load that both sides have."""
     levels = []
     for a, b in pairs:
-        figures = {**_moved("ttft", times.first_tokens(a, b)), **_moved("itl", times.steps(a, b))}
+        figures = {**moved("ttft", times.first_tokens(a, b)), **moved("itl", times.steps(a, b))}
         running = a.workload.concurrency
         figures |= {f"{name}_ratio": 1 + figures[f"{name}_change"] for name in ("ttft", "itl") if f"{name}_change" in figures}
         if running and "itl_added_s" in figures:

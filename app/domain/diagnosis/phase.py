@@ -6,10 +6,11 @@ about; the sentence names both. A decided cause then says where inside the first
 
 from collections.abc import Sequence
 
+from app.domain.diagnosis.changes import Seen
 from app.domain.diagnosis.judging import Finding
 from app.domain.diagnosis.observables import Observed
 from app.domain.diagnosis.subject import Subject
-from app.domain.diagnosis.thresholds import MOSTLY, NOISE
+from app.domain.diagnosis.thresholds import LOAD_ONLY, MOSTLY, NOISE
 from app.domain.diagnosis.vocabulary import Phase
 
 _INSIDE_FIRST_TOKEN = ("queue", "client", "transport")
@@ -24,11 +25,28 @@ def pair_phase(seen: Observed, findings: Sequence[Finding]) -> Phase:
     if moved_first and moved_step and prefill * decode < 0:
         moved_first, moved_step = prefill > 0, decode > 0
     if not moved_first:
-        return "decode" if moved_step else "none"
-    within = "queue" if figures.get("queue_share_of_change", 0.0) > MOSTLY else _within_first_token(findings)
+        return "decode" if moved_step else _cold(findings)
     if moved_step:
         return "both"
-    return within or "prefill"
+    return _place_of_first_token(figures, findings)
+
+
+def _cold(findings: Sequence[Finding]) -> Phase:
+    """Where only requests that met a cold engine moved, what is compared without them stands still, and yet the first tokens moved."""
+    return "prefill" if any(found.rule.id == "R06" for found in findings) else "none"
+
+
+def _place_of_first_token(figures: Seen, findings: Sequence[Finding]) -> Phase:
+    """Where before the first token the time lies: by the server's clocks, by the stream, by requests that met no queue, by the cause."""
+    if figures.get("queue_share_of_change", 0.0) > MOSTLY:
+        return "queue"
+    if findings and findings[0].rule.phase == "transport":
+        return "transport"
+    if figures.get("outside_server_share_of_change", 0.0) > MOSTLY:
+        return "client"
+    if "lone_ttft_change" in figures and figures.get("alone_over_loaded_ttft", 1.0) < LOAD_ONLY:
+        return "queue"
+    return _within_first_token(findings) or "prefill"
 
 
 def _within_first_token(findings: Sequence[Finding]) -> Phase | None:

@@ -7,11 +7,11 @@ written with the unit of its name.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from app.domain.diagnosis.observables import Seen
-from app.domain.diagnosis.thresholds import NOISE
+from app.domain.diagnosis.changes import Seen
+from app.domain.diagnosis.thresholds import FACT_WEIGHT, NOISE
 from app.domain.diagnosis.vocabulary import Cause, Lever, Phase
 from app.domain.text import duration, percent
 
@@ -21,13 +21,17 @@ FLAG = "flag."
 
 @dataclass(frozen=True)
 class Sign:
-    """One observation: `observable` rose, fell or stayed (against the noise), lies above, below or within bounds, or is a flag."""
+    """One observation: `observable` rose, fell or stayed (against the noise), lies above, below or within bounds, or is a flag.
+
+    `weight` is what it counts when causes are ranked: a fact that somebody states (a setting, a clock, a counter) more than a time.
+    """
 
     observable: str
     kind: Kind
     words: str
     low: float = 0.0
     high: float = 0.0
+    weight: int = 1
 
     def holds(self, seen: Seen) -> bool | None:
         """Whether the sign is there; None where its observable is not known."""
@@ -36,7 +40,7 @@ class Sign:
         value = seen.get(self.observable)
         if value is None:
             return None
-        noise = seen.get("noise", NOISE)
+        noise = seen.get(f"{self.observable}_noise", seen.get("noise", NOISE))
         return {
             "rose": value > noise,
             "fell": value < -noise,
@@ -107,8 +111,18 @@ def flagged(flag: str, words: str) -> Sign:
 
 
 def not_flagged(flag: str, words: str) -> Sign:
-    """A data flag is not there."""
-    return Sign(flag, "no flag", words)
+    """A data flag is not there: it may rule a cause out, and speaks for none."""
+    return Sign(flag, "no flag", words, weight=0)
+
+
+def fact(sign: Sign) -> Sign:
+    """The sign as one that rests on a stated fact: a setting that was changed, a clock that fell, a counter that rose."""
+    return replace(sign, weight=FACT_WEIGHT)
+
+
+def silent(sign: Sign) -> Sign:
+    """The sign as one that rules a cause out where it does not hold, and where it does speaks for it no more than for others."""
+    return replace(sign, weight=0)
 
 
 def told(template: str, seen: Seen) -> str | None:

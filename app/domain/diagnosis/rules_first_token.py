@@ -1,11 +1,24 @@
 """Rules whose pattern is a change before the first token: R01 to R07, R20, R26, R28."""
 
-from app.domain.diagnosis.rule import Advice, Rule, above, below, fell, flagged, not_flagged, rose, still, within
-from app.domain.diagnosis.thresholds import BEYOND_CLOCKS, FITS, LOAD_ONLY, MOSTLY, QUADRATIC, SAME_KIND
+from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, flagged, not_flagged, rose, silent, still, within
+from app.domain.diagnosis.thresholds import BEYOND_CLOCKS, FITS, LOAD_ONLY, MOSTLY, POOL_FULL, QUADRATIC, SAME_KIND, SAME_SETTING
 
 _TTFT = "{ttft_base_s} → {ttft_other_s}, {ttft_change}"
 _SLOWER = rose("ttft_change", "The first token takes longer: {ttft_change}.")
-_STEP_SAME = still("itl_change", "The step did not move: {itl_change}.")
+_PROMPT_SLOWER = rose("first_itself_change", "The first token takes longer, queue and waiting steps aside: {first_itself_change}.")
+_STEP_SAME = still("step_itself_change", "The step itself did not move: {step_itself_change}.")
+_SETTINGS_SAME = below("prompt_settings_moved", 0.5, "No setting that is known to act on prompts was changed.")
+_WITH_TOKENS = above(
+    "tokens_share_of_first_change", MOSTLY, "The added time grows with the prompt: {tokens_share_of_first_change} of it is for each token."
+)
+_NOT_WITH_TOKENS = below(
+    "tokens_share_of_first_change", LOAD_ONLY, "The added time does not grow with the prompt: {tokens_share_of_first_change} is for tokens."
+)
+_NO_BURSTS = above("gap_median_change", -MOSTLY, "Tokens do not come in bursts: the median gap moved by {gap_median_change}.")
+_STREAM_SOUND = (
+    *(not_flagged(flag, "Nothing gathers the stream.") for flag in ("ttft_equals_e2e_buffering", "transport_buffering")),
+    _NO_BURSTS,
+)
 _CLOCK_SAME = still("sm_clock_change", "The core clock is the same: {sm_clock_change}.")
 _NOT_IDLE = below("idle_added_s", 1e-9, "Requests follow one another as closely as before ({idle_added_s} more pause).")
 _SEEN_ALONE = above("alone_over_loaded_ttft", LOAD_ONLY, "A lone request is slower too ({alone_ttft_change} of its time).")
@@ -22,7 +35,7 @@ FIRST_TOKEN_RULES = (
         "chunked_prefill_budget",
         "The prompt is read in more chunks",
         "prefill",
-        (_SLOWER, above("chunks_added", 0, "A prompt now takes {chunks_other} chunks, before {chunks_base}.")),
+        (_SLOWER, fact(above("chunks_added", 0, "A prompt now takes {chunks_other} chunks, before {chunks_base}."))),
         levers=(Advice("raise_max_num_batched_tokens", "TTFT +28 % at a quarter of the budget"), Advice("shorter_prompt")),
         sums=("⌈prompt ÷ budget⌉ = {chunks_base} → {chunks_other} chunks", _TTFT),
         refuted_by="a prompt shorter than the budget is slower by as much.",
@@ -33,7 +46,7 @@ FIRST_TOKEN_RULES = (
         None,
         "Fewer prompt tokens come from the cache",
         "prefill",
-        (_SLOWER, below("cached_share_added", 0, "The cached part of the prompts changed by {cached_share_added}.")),
+        (_SLOWER, fact(below("cached_share_added", -SAME_SETTING, "The cached part of the prompts changed by {cached_share_added}."))),
         levers=(Advice("prefix_cache", "TTFT 5.86 → 2.55 s at 66 % hits (0xBakeer/qwen38-flash-next-spark#9)"),),
         sums=(_TTFT,),
         refuted_by="the same requests with the cache flushed are as far apart.",
@@ -44,8 +57,22 @@ FIRST_TOKEN_RULES = (
         "prefill_kernel",
         "The prompt pass itself is slower",
         "prefill",
-        (_SLOWER, _STEP_SAME),
-        (_SEEN_ALONE, _AT_SERVER, _NOT_IDLE, _CLOCK_SAME, below("chunks_added", 0.5, "The prompt is read in as many chunks as before.")),
+        (_PROMPT_SLOWER, _STEP_SAME),
+        (
+            _SEEN_ALONE,
+            _AT_SERVER,
+            _NOT_IDLE,
+            _CLOCK_SAME,
+            _WITH_TOKENS,
+            _SETTINGS_SAME,
+            below("chunks_added", 0.5, "The prompt is read in as many chunks as before."),
+            above(
+                "prefill_rate_change", -BEYOND_CLOCKS, "The prompt pass lost less than a slower place would take: {prefill_rate_change}."
+            ),
+            below("prefill_per_token_change", 1 / BEYOND_CLOCKS - 1, "A prompt token takes longer by {prefill_per_token_change}."),
+            below("front_end_share_of_change", SAME_KIND, "It is not before the engine: {front_end_share_of_change} of the added time."),
+            *_STREAM_SOUND,
+        ),
         levers=(Advice("prefix_cache"), Advice("shorter_prompt"), Advice("more_flops")),
         sums=(_TTFT,),
         refuted_by="one request alone takes as long as before.",
@@ -60,6 +87,18 @@ FIRST_TOKEN_RULES = (
         (
             _ONLY_LOADED,
             _AT_SERVER,
+            above("queue_share_of_change", MOSTLY, "{queue_share_of_change} of the added time is in the server's queue."),
+            silent(above("decoding_change", -SAME_KIND, "As many requests decode at once as before: {decoding_change}.")),
+            silent(below("pool_used_share_other", POOL_FULL, "The pool of the cache is not full: {pool_used_share_other}.")),
+            silent(below("preemptions_added", 1, "Nothing more was preempted.")),
+            silent(below("chunks_added", 0.5, "The prompt is read in as many chunks as before.")),
+            silent(above("held_up_change", -MOSTLY, "A token that has to wait waits about as long: {held_up_change}.")),
+            silent(
+                below(
+                    "stall_share_added", SAME_SETTING, "Steps do not wait for prompts more often: {stall_share_base} → {stall_share_other}."
+                )
+            ),
+            silent(_NO_BURSTS),
             still("prefill_rate_change", "The prompt pass itself did not move: {prefill_rate_change}."),
             above(
                 "ttft_growth_with_load", 1, "The ratio grows with the load: {ttft_growth_with_load} times from the lowest to the highest."
@@ -123,11 +162,56 @@ FIRST_TOKEN_RULES = (
         "A constant stands before every first token",
         "prefill",
         (_SLOWER, _STEP_SAME, within("added_ttft_ratio", 1 - SAME_KIND, 1 + SAME_KIND, "The same time is added alone and under load.")),
-        (_NOT_IDLE,),
+        (_NOT_IDLE, _AT_SERVER),
         levers=(),
         sums=("{ttft_added_s} at every load",),
         refuted_by="a prompt twice as long adds twice as much.",
         source="vllm-project/vllm#7635",
+    ),
+    Rule(
+        "R03",
+        None,
+        "The added time is at the server and before its engine",
+        "prefill",
+        (
+            _SLOWER,
+            above(
+                "front_end_share_of_change", MOSTLY, "{front_end_share_of_change} of the added time is in neither queue nor prompt pass."
+            ),
+        ),
+        (_NOT_IDLE, _STEP_SAME),
+        levers=(),
+        sums=(_TTFT, "queue {queue_added_s}, prompt pass {prefill_added_s}, at the server in all {server_ttft_added_s}"),
+        refuted_by="without tokenising (a prompt of token ids) the first token is as late.",
+        source="vllm-project/vllm#7635",
+    ),
+    Rule(
+        "R03",
+        None,
+        "A constant stands before every first token",
+        "prefill",
+        (_PROMPT_SLOWER, _STEP_SAME, _NOT_WITH_TOKENS),
+        (_NOT_IDLE, _AT_SERVER, _CLOCK_SAME, _SETTINGS_SAME, *_STREAM_SOUND),
+        levers=(),
+        sums=(_TTFT, "without a queue {lone_ttft_base_s} → {lone_ttft_other_s}"),
+        refuted_by="a prompt twice as long adds twice as much.",
+        source="vllm-project/vllm#7635",
+    ),
+    Rule(
+        "R04",
+        "client_host_slow",
+        "A constant is added, and the server's own clock is not known",
+        "client",
+        (_PROMPT_SLOWER, _STEP_SAME, _NOT_WITH_TOKENS),
+        (
+            above("outside_server_share_of_change", MOSTLY, "{outside_server_share_of_change} of the added time is outside the server."),
+            _SETTINGS_SAME,
+            *_STREAM_SOUND,
+        ),
+        levers=(),
+        sums=(_TTFT, "without a queue {lone_ttft_base_s} → {lone_ttft_other_s}"),
+        refuted_by="by the server's clock the first token takes as much longer.",
+        source="aiperf#1424",
     ),
     Rule(
         "R04",
@@ -138,7 +222,7 @@ FIRST_TOKEN_RULES = (
             _SLOWER,
             above("outside_server_share_of_change", MOSTLY, "{outside_server_share_of_change} of the added time is outside the server."),
         ),
-        (below("server_ttft_share_of_change", MOSTLY, "By the server's clock {server_ttft_added_s}."), _STEP_SAME),
+        (below("server_ttft_share_of_change", MOSTLY, "By the server's clock {server_ttft_added_s}."), _STEP_SAME, *_STREAM_SOUND),
         levers=(),
         sums=("({ttft_other_s} − {server_ttft_other_s}) − ({ttft_base_s} − {server_ttft_base_s}) = {outside_server_added_s}",),
         refuted_by="a client on the server's own host sees the same added time.",
@@ -179,6 +263,21 @@ FIRST_TOKEN_RULES = (
         source="tokenspeed#921, aws-do-eks#88",
     ),
     Rule(
+        "R06",
+        None,
+        "The opening wave met a cold engine",
+        "prefill",
+        (
+            above("opening_wave_added_share", MOSTLY, "The opening wave adds {opening_wave_added_s} more to the mean than before."),
+            still("ttft_change", "The other requests' first tokens did not move: {ttft_change}."),
+        ),
+        (still("step_itself_change", "The step itself did not move: {step_itself_change}."),),
+        levers=(),
+        sums=("{opening_wave_added_s} more in the mean, {opening_wave_added_share} of the others' first token",),
+        refuted_by="a second run without a restart starts as slowly.",
+        source="tokenspeed#921, aws-do-eks#88",
+    ),
+    Rule(
         "R07",
         None,
         "Prompts came from the cache",
@@ -193,11 +292,27 @@ FIRST_TOKEN_RULES = (
         "power_cap",
         "The core clock fell, and the prompt pass with it",
         "prefill",
-        (_SLOWER, _STEP_SAME, fell("sm_clock_change", "The core clock moved by {sm_clock_change}.")),
-        (still("memory_clock_change", "The memory clock is the same."),),
+        (_PROMPT_SLOWER, fact(fell("sm_clock_change", "The core clock moved by {sm_clock_change}."))),
+        (still("memory_clock_change", "The memory clock is the same."), _SETTINGS_SAME),
         levers=(),
         sums=("clock {sm_clock_change}, prompt tokens a second {prefill_rate_change}, step {itl_change}",),
         refuted_by="the prompt pass is as slow at the former clock.",
+        source="ninfer-3090#72, 1bit-MONSTER#1216",
+    ),
+    Rule(
+        "R20",
+        "power_cap",
+        "Arithmetic is slower, and the clocks are not known",
+        "prefill",
+        (_PROMPT_SLOWER, _STEP_SAME, _WITH_TOKENS),
+        (
+            fact(fell("sm_clock_change", "The core clock moved by {sm_clock_change}.")),
+            below("prefill_per_token_change", 1 / BEYOND_CLOCKS - 1, "A prompt token takes longer by {prefill_per_token_change}."),
+            _SETTINGS_SAME,
+        ),
+        levers=(),
+        sums=("a prompt token {prefill_per_token_change}, step {step_itself_change}", _TTFT),
+        refuted_by="the prompt pass is as slow at the clock that the base had.",
         source="ninfer-3090#72, 1bit-MONSTER#1216",
     ),
     Rule(
@@ -218,13 +333,36 @@ FIRST_TOKEN_RULES = (
         source="ollama#12037",
     ),
     Rule(
+        "R20",
+        "prefill_on_cpu",
+        "Each prompt token takes more than twice as long",
+        "prefill",
+        (
+            _PROMPT_SLOWER,
+            above("prefill_per_token_change", 1 / BEYOND_CLOCKS - 1, "A prompt token takes longer by {prefill_per_token_change}."),
+            _STEP_SAME,
+        ),
+        (
+            above("sm_clock_change", -SAME_KIND, "The core clock does not account for it: {sm_clock_change}."),
+            _SEEN_ALONE,
+            _AT_SERVER,
+            _SETTINGS_SAME,
+            above("tokens_share_of_first_change", MOSTLY, "{tokens_share_of_first_change} of the added time is for each token."),
+            below("stall_share_added", SAME_SETTING, "No more tokens wait for prompts than before."),
+        ),
+        levers=(),
+        sums=(_TTFT, "a prompt token {prefill_per_token_change}"),
+        refuted_by="with all layers on the device the prompt pass is as slow.",
+        source="ollama#12037",
+    ),
+    Rule(
         "R26",
         "dequant_in_prefill",
         "Weights of fewer bits are expanded in the prompt pass",
         "prefill",
-        (_SLOWER, fell("itl_change", "The step takes less: {itl_change}.")),
+        (_SLOWER, fell("step_itself_change", "The step takes less: {step_itself_change}.")),
         (
-            below("bytes_per_parameter_change", 0, "Weights changed by {bytes_per_parameter_change}."),
+            fact(below("bytes_per_parameter_change", 0, "Weights changed by {bytes_per_parameter_change}.")),
             _CLOCK_SAME,
             below("chunks_added", 0.5, "The prompt is read in as many chunks as before."),
             not_flagged("transport_buffering", "Nothing gathers the stream."),
@@ -239,7 +377,7 @@ FIRST_TOKEN_RULES = (
         "kv_quantisation_cost_in_prefill",
         "The cache is quantised while the prompt is read",
         "prefill",
-        (_SLOWER, below("kv_element_bytes_change", 0, "An element of the cache changed by {kv_element_bytes_change}.")),
+        (_PROMPT_SLOWER, fact(below("kv_element_bytes_change", 0, "An element of the cache changed by {kv_element_bytes_change}."))),
         (_SEEN_ALONE,),
         levers=(),
         sums=(_TTFT,),

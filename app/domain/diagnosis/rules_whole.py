@@ -1,12 +1,11 @@
 """Rules about both phases, the load, the stream and the totals: R10, R19, R22 to R24, R27, R29, R30."""
 
-from app.domain.diagnosis.rule import Advice, Rule, above, below, fell, flagged, rose, still, within
-from app.domain.diagnosis.thresholds import BEYOND_CLOCKS, MOSTLY, NOISE, ORDINARY, SAME_KIND
+from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, flagged, rose, still, within
+from app.domain.diagnosis.thresholds import BEYOND_CLOCKS, GOOD, MOSTLY, NOISE, ORDINARY, POOL_FULL, SAME_KIND, STEP
 
-_BOTH = (
-    rose("ttft_change", "The first token takes longer: {ttft_change}."),
-    rose("itl_change", "A step takes longer: {itl_change}."),
-    within("ttft_over_itl_factor", 1 - SAME_KIND, 1 + SAME_KIND, "Both by the same factor, within a quarter."),
+_BOTH_ITSELF = (
+    rose("first_itself_change", "The first token itself takes longer: {first_itself_change}."),
+    rose("step_itself_change", "The step itself takes longer: {step_itself_change}."),
 )
 
 WHOLE_RULES = (
@@ -35,14 +34,39 @@ WHOLE_RULES = (
         source="club-3090#697",
     ),
     Rule(
+        "R10",
+        "running_sequence_cap",
+        "Fewer sequences are admitted at once",
+        "queue",
+        (
+            rose("ttft_change", "The first token takes longer: {ttft_change}."),
+            above("room_left_other", 0.5, "{decoding_most_other} requests decode at once at most, fewer than there are clients."),
+            fell("decoding_change", "Fewer decode at once: {decoding_base} → {decoding_other}."),
+        ),
+        (
+            above("decoding_flatness_other", 1 - SAME_KIND, "Half of the time it is that number, or close to it."),
+            above("held_up_change", -MOSTLY, "A token that has to wait waits about as long: {held_up_change}."),
+            still("budget_change", "The chunk budget is the same."),
+            fact(below("binding_cap_change", 0, "The limit is {running_cap_other}, before {running_cap_base}.")),
+            below("pool_used_share_other", POOL_FULL, "The pool of the cache is not full: {pool_used_share_other}."),
+            below("preemptions_added", 1, "Nothing more was preempted."),
+            below("step_itself_change", NOISE, "The step itself is not longer: {step_itself_change}."),
+        ),
+        levers=(Advice("raise_max_num_seqs"), Advice("data_parallel_replicas"), Advice("lower_concurrency")),
+        sums=("{decoding_base} → {decoding_other} requests decode at once", "TTFT {ttft_change}, step {itl_change}"),
+        refuted_by="the server counts as many running sequences as there are clients.",
+        source="club-3090#697",
+    ),
+    Rule(
         "R19",
         "power_cap",
         "Both clocks fell",
         "both",
         (
-            *_BOTH,
-            fell("sm_clock_change", "The core clock moved by {sm_clock_change}."),
-            fell("memory_clock_change", "The memory clock moved by {memory_clock_change}."),
+            rose("ttft_change", "The first token takes longer: {ttft_change}."),
+            rose("step_itself_change", "The step itself takes longer: {step_itself_change}."),
+            fact(fell("sm_clock_change", "The core clock moved by {sm_clock_change}.")),
+            fact(fell("memory_clock_change", "The memory clock moved by {memory_clock_change}.")),
         ),
         levers=(),
         sums=("TTFT {ttft_change}, step {itl_change}, core clock {sm_clock_change}, memory clock {memory_clock_change}",),
@@ -51,11 +75,49 @@ WHOLE_RULES = (
     ),
     Rule(
         "R19",
+        "power_cap",
+        "Everything is slower by one factor, and the clocks are not known",
+        "both",
+        (
+            rose("first_itself_change", "The first token itself takes longer: {first_itself_change}."),
+            within("first_over_step_factor", 1 - SAME_KIND, 1 + SAME_KIND, "Both by factors that are alike, within a quarter."),
+            within(
+                "step_itself_change",
+                NOISE,
+                1 / BEYOND_CLOCKS - 1,
+                "The step itself takes longer, by no more than clocks can account for: {step_itself_change}.",
+            ),
+        ),
+        (
+            fact(fell("sm_clock_change", "The core clock moved by {sm_clock_change}.")),
+            fact(fell("memory_clock_change", "The memory clock moved by {memory_clock_change}.")),
+            below("step_settings_moved", 0.5, "No setting that is known to act on steps was changed."),
+            below("step_jump_change", STEP - 1, "There is no new jump over the batch."),
+            above(
+                "tokens_share_of_first_change",
+                MOSTLY,
+                "What a first token gained is for each prompt token: {tokens_share_of_first_change}.",
+            ),
+        ),
+        levers=(),
+        sums=("first token itself {first_itself_change}, step itself {step_itself_change}",),
+        refuted_by="both phases are as slow at the clocks that the base had.",
+        source="ninfer-3090#72",
+    ),
+    Rule(
+        "R19",
         "wrong_device_or_offload",
         "The whole model runs somewhere slower",
         "both",
-        (*_BOTH, above("itl_change", 1 / BEYOND_CLOCKS - 1, "By more than clocks can account for.")),
-        (still("sm_clock_change", "The core clock is the same."),),
+        (
+            *_BOTH_ITSELF,
+            above("step_itself_change", 1 / BEYOND_CLOCKS - 1, "By more than clocks can account for."),
+            within("ttft_over_itl_factor", 1 - MOSTLY, 1 + MOSTLY, "Both by factors that are alike."),
+        ),
+        (
+            still("sm_clock_change", "The core clock is the same."),
+            below("step_settings_moved", 0.5, "No setting that is known to act on steps was changed."),
+        ),
         levers=(),
         sums=("TTFT {ttft_change}, step {itl_change}",),
         refuted_by="the device is busy and reads at its bandwidth while the run lasts.",
@@ -66,7 +128,7 @@ WHOLE_RULES = (
         None,
         "Something between server and client gathers the stream",
         "transport",
-        (flagged("ttft_equals_e2e_buffering", "The first token comes when the answer is complete."),),
+        (fact(flagged("ttft_equals_e2e_buffering", "The first token comes when the answer is complete.")),),
         levers=(Advice("disable_proxy_buffering", "TTFT 287 → 22 ms (c8s#140)"),),
         sums=("{first_token_s} to the first token",),
         refuted_by="asked directly, the server sends its tokens together as well.",
@@ -77,7 +139,7 @@ WHOLE_RULES = (
         None,
         "Something between server and client gathers the stream",
         "transport",
-        (flagged("transport_buffering", "TTFT and the steps do not add up to the whole request."),),
+        (fact(flagged("transport_buffering", "TTFT and the steps do not add up to the whole request.")),),
         levers=(Advice("disable_proxy_buffering", "TTFT 287 → 22 ms (c8s#140)"),),
         refuted_by="asked directly, the parts add up.",
         source="c8s#140",
@@ -92,10 +154,44 @@ WHOLE_RULES = (
             fell("itl_change", "A step takes less: {itl_change}."),
             above("remainder_share", NOISE, "{remainder_share} of the request is in neither phase."),
         ),
+        (
+            fell("gap_median_change", "Half of the gaps are shorter than before: {gap_median_base_s} → {gap_median_other_s}."),
+            above("decoding_change", -NOISE, "As many requests decode at once as before."),
+        ),
         levers=(Advice("disable_proxy_buffering", "TTFT 287 → 22 ms (c8s#140)"),),
         sums=("not explained {remainder_s}",),
         refuted_by="asked directly, the parts add up.",
         source="c8s#140, c8s#141",
+    ),
+    Rule(
+        "R22",
+        None,
+        "Tokens arrive in bursts",
+        "transport",
+        (
+            below("gap_median_change", -MOSTLY, "Half of the gaps are next to nothing: {gap_median_base_s} → {gap_median_other_s}."),
+            below("gap_median_over_mean_other", 1 - GOOD, "The median gap is {gap_median_over_mean_other} of the mean."),
+            above("gap_median_over_mean_base", ORDINARY, "Before it was {gap_median_over_mean_base}."),
+        ),
+        levers=(Advice("disable_proxy_buffering", "TTFT 287 → 22 ms (c8s#140)"),),
+        sums=("median gap {gap_median_base_s} → {gap_median_other_s}, TTFT {ttft_change}",),
+        refuted_by="asked directly, the server sends its tokens together as well.",
+        source="c8s#140, c8s#141",
+    ),
+    Rule(
+        "R23",
+        None,
+        "More requests are offered than are answered",
+        "queue",
+        (
+            rose("offered_change", "Requests offered changed by {offered_change}."),
+            below("answered_over_offered", GOOD, "Answered a second: {request_rate_change}, {answered_over_offered} of the offered."),
+            rose("ttft_change", "The first token takes longer: {ttft_change}."),
+        ),
+        levers=(Advice("lower_concurrency"), Advice("data_parallel_replicas")),
+        sums=("offered {offered_change}, answered {request_rate_change}, TTFT {ttft_change}",),
+        refuted_by="at the former rate the request is as slow.",
+        source="vllm-project/vllm#4252",
     ),
     Rule(
         "R23",
@@ -134,7 +230,7 @@ WHOLE_RULES = (
         "prefill",
         (
             rose("ttft_change", "The first token takes longer: {ttft_change}."),
-            above("disaggregated_added", 0, "The phases ran together before."),
+            fact(above("disaggregated_added", 0, "The phases ran together before.")),
         ),
         levers=(),
         sums=("TTFT {ttft_change}, step {itl_change}",),
@@ -175,5 +271,16 @@ WHOLE_RULES = (
         sums=("answers {output_change}, requests a second {request_rate_change}, output tokens a second {output_rate_change}",),
         refuted_by="at one output length the totals differ as much.",
         source="vllm-project/vllm#19264, sgl-project/sglang#10746",
+    ),
+    Rule(
+        "R30",
+        None,
+        "Prompts became longer or shorter, and first tokens with them",
+        "none",
+        (above("prompt_length_moved", 0, "Prompts changed by {prompt_change}."),),
+        levers=(Advice("shorter_prompt"), Advice("prefix_cache")),
+        sums=("prompts {prompt_change}, TTFT {ttft_change}, step {itl_change}",),
+        refuted_by="at one prompt length the first tokens differ as much.",
+        source="vllm-project/vllm#10847",
     ),
 )

@@ -1,6 +1,6 @@
 """The flag of a step over the batch: two kinds of per-token time in one load, told by where they part."""
 
-from app.domain.diagnosis.observables import Seen
+from app.domain.diagnosis.changes import Seen
 from app.domain.run import Flag
 
 

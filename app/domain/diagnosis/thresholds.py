@@ -38,3 +38,9 @@ PROPORTIONAL = (2 / 3, 3 / 2)
 """Added time that follows the number of sequences: per sequence it differs by no more than this from the lowest load to the highest."""
 FAR_OFF = 0.15
 """A step this far from its floor, where the floor is long, is not the expected device reading from its own memory."""
+SAME_SETTING = 0.02
+"""A setting that is a quantity counts as changed from here: shares of cached tokens are never quite the same."""
+JUMPED = 0.15
+"""A step that jumps by more between neighbouring numbers of sequences of one run, where it did not before, is of another kind there."""
+FACT_WEIGHT = 5
+"""A stated fact outweighs the few times that a rule can rest on, when causes are ranked."""

@@ -1,6 +1,6 @@
 """One word for the whole: of a single run its distance to the floor, of a pair the kind of move. None where no word fits."""
 
-from app.domain.diagnosis.observables import Seen
+from app.domain.diagnosis.changes import Seen
 from app.domain.diagnosis.thresholds import AT_ROOFLINE, FITS, GOOD, NOISE, ORDINARY, PROPORTIONAL, QUADRATIC, SHORT_FLOOR_S
 from app.domain.diagnosis.vocabulary import Verdict
 

@@ -95,7 +95,9 @@ def test_a_separating_sign_rules_a_cause_out_and_its_absence_is_asked_for(rule: 
 
 def test_more_signs_rank_first() -> None:
     fewer, more = (next(rule for rule in RULES if rule.cause == cause) for cause in ("scheduling_or_admission", "prefill_kernel"))
-    seen = Observed({"ttft_change": 1.0, "itl_change": 0.0, "idle_added_s": 0.0, "sm_clock_change": 0.0})
+    seen = Observed(
+        {"ttft_change": 1.0, "first_itself_change": 1.0, "step_itself_change": 0.0, "idle_added_s": 0.0, "sm_clock_change": 0.0}
+    )
     offered, _ = judge(seen, [fewer, more])
     assert [(found.rule.cause, found.rank) for found in offered] == [("prefill_kernel", 1), ("scheduling_or_admission", 2)]
     assert [each.run for each in undetermined(offered, seen)] == [{"concurrency": [1]}]

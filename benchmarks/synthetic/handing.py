@@ -1,0 +1,144 @@
+"""A stream as an importer hands it over: what the client saw of its own requests, and what its tools report beside them.
+
+Three kinds of tools, as they are met: a client that times a stream and nothing else; one that also stores the engine's own configuration;
+one that besides reads the server's metrics and the device's clocks. Nothing that no such tool reports is handed over.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.checks import Evidence, as_shown, flagged
+from app.domain.derive import request_distributions, statistics
+from app.domain.run import Distribution, Floats, LoadMode, RequestCounts, RequestSamples, Run, Workload
+from benchmarks.synthetic.deployment import Deployment, Served
+from benchmarks.synthetic.stream import Noise
+
+Tools = Literal["client", "settings", "server"]
+TOOLS: tuple[Tools, ...] = ("client", "settings", "server")
+# A client's timer and the counters of a server are not exact.
+COUNTER_NOISE = 0.002
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """The client's own view, one entry a request: moments in seconds from the start."""
+
+    start: Floats
+    first: Floats
+    end: Floats
+    gaps: tuple[Floats, ...]
+
+
+def handed(deployment: Deployment, served: Served, tools: Tools, noise: Noise, random: np.random.Generator) -> Run:
+    """The run that an importer makes of it."""
+    own = np.flatnonzero(served.own)
+    seen = _seen(deployment, served, own, noise, random)
+    samples = _samples(served, own, seen, deployment, tools)
+    load = deployment.load
+    run = Run(
+        format="generic",
+        engine=deployment.engine.slug,
+        model=deployment.model.name,
+        hardware=deployment.hardware.slug,
+        devices=deployment.request.tp,
+        tp=deployment.request.tp,
+        weight_dtype=deployment.request.weight_dtype if tools != "client" else None,
+        kv_dtype=deployment.request.kv_dtype if tools != "client" else None,
+        duration_s=float(seen.end.max() - seen.start.min()),
+        load_mode=_mode(deployment),
+        measured_at="client",
+        token_count_source="server usage",
+        workload=Workload(
+            prompt_tokens_mean=float(samples.prompt_tokens.mean()),
+            output_tokens_mean=float(samples.output_tokens.mean()),
+            prompt_tokens_total=round(float(samples.prompt_tokens.sum())),
+            output_tokens_total=round(float(samples.output_tokens.sum())),
+            concurrency=load.clients,
+            request_rate_per_s=load.request_rate_per_s,
+        ),
+        requests=RequestCounts(own.size, own.size, 0),
+        metrics={**request_distributions(samples), **(_server(served, own, deployment, random) if tools == "server" else {})},
+        samples=samples,
+        labels=_labels(deployment, served, tools),
+    )
+    return as_shown(flagged(run, Evidence()))
+
+
+def _mode(deployment: Deployment) -> LoadMode:
+    if deployment.load.clients is None:
+        return "open"
+    return "single" if deployment.load.clients == 1 else "closed"
+
+
+def _seen(deployment: Deployment, served: Served, own: npt.NDArray[np.int64], noise: Noise, random: np.random.Generator) -> _Seen:
+    """Deliveries after the client's delay, gathered by what stands between, on a clock that is not exact."""
+    client, start, firsts, ends, gaps = deployment.client, served.stream.sent_s[own], [], [], []
+    for place, index in enumerate(own):
+        late = client.delay_s + (client.cold_s if place < client.cold else 0.0)
+        moments = (
+            served.stream.deliveries_s[index] + late + np.abs(random.normal(0.0, noise.clock_s, served.stream.deliveries_s[index].size))
+        )
+        moments = np.maximum.accumulate(moments)
+        if client.gathered > 1:
+            moments = _gathered(moments, client.gathered)
+        firsts.append(moments[0])
+        ends.append(moments[-1])
+        gaps.append(np.diff(moments))
+    return _Seen(start, np.asarray(firsts), np.asarray(ends), tuple(gaps))
+
+
+def _gathered(moments: Floats, together: int) -> Floats:
+    """Each delivery at the moment of the last one of its group: a buffer that is sent on when it is full, or at the end."""
+    last = np.minimum((np.arange(moments.size) // together + 1) * together, moments.size) - 1
+    held: Floats = moments[last] + 2e-5 * (np.arange(moments.size) % together)
+    return held
+
+
+def _samples(served: Served, own: npt.NDArray[np.int64], seen: _Seen, deployment: Deployment, tools: Tools) -> RequestSamples:
+    cached = served.sent.cached[own].astype(np.float64)
+    return RequestSamples(
+        ok=np.ones(own.size, dtype=np.bool_),
+        prompt_tokens=served.sent.prompt[own].astype(np.float64),
+        output_tokens=served.sent.output[own].astype(np.float64),
+        ttft_s=seen.first - seen.start,
+        e2e_s=seen.end - seen.start,
+        start_s=seen.start,
+        chunk_gaps_s=np.concatenate(seen.gaps),
+        chunk_gap_counts=np.asarray([gaps.size for gaps in seen.gaps], dtype=np.int64),
+        # Usage with its cached tokens is part of an answer where the server is told to report it.
+        cached_tokens=cached if tools != "client" else None,
+    )
+
+
+def _server(served: Served, own: npt.NDArray[np.int64], deployment: Deployment, random: np.random.Generator) -> dict[str, Distribution]:
+    """Means of the server's own histograms and of the device's clocks; a server counts every tenant's requests."""
+    stream = served.stream
+    firsts = np.asarray([times[0] for times in stream.deliveries_s])
+    arrived = stream.arrived_s
+    clock = 1 + random.normal(0.0, COUNTER_NOISE, 5)
+    found = {
+        "queue_s": statistics((stream.admitted_s - arrived) * clock[0]),
+        "prefill_s": statistics((firsts - stream.admitted_s) * clock[1]),
+        "server_ttft_s": statistics((firsts - stream.sent_s)[own] * clock[2]),
+        "sm_clock_hz": Distribution(mean=deployment.clocks[0] * clock[3], n=60),
+        "memory_clock_hz": Distribution(mean=deployment.clocks[1] * clock[4], n=60),
+    }
+    # A histogram gives its mean; percentiles of queues are not relied on.
+    return {key: replace(value, std=None) for key, value in found.items() if value is not None}
+
+
+def _labels(deployment: Deployment, served: Served, tools: Tools) -> dict[str, str]:
+    if tools == "client":
+        return {}
+    schedule = deployment.schedule
+    labels = {"max_num_batched_tokens": str(schedule.chunk), "max_num_seqs": str(schedule.cap), "enforce_eager": "False"}
+    labels["speculative_num_steps"] = str(deployment.request.draft_tokens)
+    labels |= deployment.settings
+    if tools == "server":
+        labels |= {"preemptions": str(served.stream.preemptions)}
+        if np.isfinite(served.stream.pool_peak):
+            labels["kv_cache_usage_max"] = f"{served.stream.pool_peak:.4f}"
+    return labels

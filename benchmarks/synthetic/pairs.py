@@ -1,0 +1,85 @@
+"""A pair of runs with one known change, and what is known about it: drawn until the change is one that a right answer exists for."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.catalog import Catalog
+from app.domain.diagnosis.vocabulary import Phase
+from app.domain.errors import PhaselineError
+from app.domain.run import Run
+from benchmarks.synthetic.deployment import Deployment, Served, serve
+from benchmarks.synthetic.handing import Tools, handed
+from benchmarks.synthetic.kinds import Kind
+from benchmarks.synthetic.stream import QUIET, Noise
+
+# A phase whose undisturbed time moves by less stands still, by more it moved; between the two there is no right answer: drawn anew.
+STANDS_STILL, MOVED = 0.01, 0.07
+_TRIES = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two runs, what was changed between them, and the phase that moved without noise. `drawn` counts the tries it took."""
+
+    kind: Kind
+    tools: Tools
+    base: Run
+    other: Run
+    sides: tuple[Deployment, Deployment]
+    phase: Phase
+    drawn: int
+
+
+def draw(catalog: Catalog, kind: Kind, tools: Tools, seed: int, noise: Noise) -> Pair:
+    """The pair of a seed. Raises ArithmeticError where no draw of the kind gives a clear change."""
+    random = np.random.default_rng(seed)
+    for tried in range(1, _TRIES + 1):
+        try:
+            sides = kind.draw(catalog, random)
+            quiet = [serve(side, QUIET, np.random.default_rng(0)) for side in sides]
+            phase = _phase(kind, sides, quiet)
+        except PhaselineError:
+            continue
+        if phase is None:
+            continue
+        served = [serve(side, noise, random) for side in sides]
+        base, other = (handed(side, each, tools, noise, random) for side, each in zip(sides, served, strict=True))
+        return Pair(kind, tools, base, other, sides, phase, tried)
+    raise ArithmeticError(f"no draw of {kind.name} in {_TRIES} gave a clear change")
+
+
+def _phase(kind: Kind, sides: tuple[Deployment, Deployment], quiet: list[Served]) -> Phase | None:
+    """The phase that moved, None where one of them moved by an amount in doubt, or nothing did although something was changed."""
+    still = np.random.default_rng(0)
+    runs = [handed(side, each, "server", QUIET, still) for side, each in zip(sides, quiet, strict=True)]
+    first, step = (_change(runs, name) for name in ("ttft_s", "itl_s"))
+    if any(STANDS_STILL < abs(change) < MOVED for change in (first, step)):
+        return None
+    moved_first, moved_step = abs(first) >= MOVED, abs(step) >= MOVED
+    if moved_first and moved_step and first * step < 0:
+        # One phase got slower and the other faster: asked is why it got slower.
+        moved_first, moved_step = first > 0, step > 0
+    if moved_first and moved_step:
+        return "both"
+    if moved_step:
+        return "decode"
+    if not moved_first:
+        return "none" if kind.cause is None or kind.cause == "R30" else None
+    return kind.place or ("queue" if _share(runs, "queue_s") > 0.5 else "prefill")
+
+
+def _change(runs: list[Run], key: str) -> float:
+    base, other = (_mean(run, key) for run in runs)
+    return other / base - 1
+
+
+def _share(runs: list[Run], key: str) -> float:
+    return (_mean(runs[1], key) - _mean(runs[0], key)) / (_mean(runs[1], "ttft_s") - _mean(runs[0], "ttft_s"))
+
+
+def _mean(run: Run, key: str) -> float:
+    found = run.distribution(key)
+    if found is None or found.mean is None:
+        raise ArithmeticError(f"a synthetic run has no {key}")
+    return found.mean

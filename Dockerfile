@@ -19,9 +19,13 @@ RUN pip --python /srv/venv/bin/python install --no-cache-dir --no-compile --no-d
 # What nothing reads at run time goes: the packages' own tests, sources of compiled parts, type stubs, notebook widgets, and the
 # binding of zstandard that only PyPy uses. Bytecode is compiled now, since the running image is read-only, and is unchecked,
 # since nothing changes afterwards.
+# For a worker with a GPU, TORCH names the version of torch (compose.gpu.yaml does); the server's own image has none.
+ARG TORCH=""
 RUN find /srv/venv/lib -type d \( -name tests -o -name labextension \) -prune -exec rm -rf {} + \
  && find /srv/venv/lib -type f \( -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' -o -name '*.a' \
       -o -name widgetbundle.js -o -path '*/zstandard/_cffi.*.so' \) -delete \
+ && if [ -n "$TORCH" ]; then \
+      pip --python /srv/venv/bin/python install --no-cache-dir --no-compile "torch==$TORCH" "nvidia-ml-py>=13.615,<14"; fi \
  && python -m compileall -q -j 0 --invalidation-mode unchecked-hash /srv/venv/lib /srv/phaseline
 
 
@@ -35,10 +39,11 @@ ENV PATH=/srv/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     HOME=/tmp \
     PHASELINE_DATA_DIR=/data \
-    PHASELINE_HOST=0.0.0.0
+    PHASELINE_HOST=0.0.0.0 \
+    PHASELINE_LOCAL_WORKER=0
 
 # Group 0 may write too, so that any user id works where a platform picks one (with group 0, as such platforms do).
-RUN install -d -o 10001 -g 0 -m 0770 /data
+RUN install -d -o 10001 -g 0 -m 0770 /data /worker /token
 COPY --from=build /srv /srv
 
 WORKDIR /srv/phaseline

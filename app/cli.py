@@ -17,10 +17,12 @@ from app.commands.files import import_command, parse, reimport
 from app.commands.measure import measure
 from app.commands.predict import calibrate, predict
 from app.commands.serve import serve
+from app.commands.worker import worker
 from app.domain.errors import PhaselineError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Phaseline: prefill and decode of LLM requests, predicted and measured.")
 app.command()(serve)
+app.command()(worker)
 app.command()(predict)
 app.command()(calibrate)
 app.command()(parse)

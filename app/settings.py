@@ -17,7 +17,7 @@ from app.domain.errors import PhaselineError
 
 MIB = 1024 * 1024
 UPLOAD_CEILING_BYTES = 32 * MIB
-_SECRET_FIELDS = ("database_url",)
+_SECRET_FIELDS = ("database_url", "worker_token")
 _LOOPBACK_NAMES = ("localhost",)
 
 
@@ -48,12 +48,16 @@ class Settings(BaseSettings):
     auto_migrate: bool = Field(default=True, description="Bring the database to this version's schema at start.")
     open: bool = Field(default=False, description="1 allows an address that is not loopback although there is no sign-in.")
 
-    lease_s: float = Field(
-        default=30.0,
-        ge=1,
-        le=3600,
-        description="Seconds after which a worker that is not heard of counts as lost; it reports three times as often.",
+    lease_s: float = Field(default=30.0, ge=1, le=3600, description="Seconds after which a worker that is not heard of counts as lost.")
+    local_worker: bool = Field(default=True, description="0 starts no worker beside the server.")
+    share_worker_token: Path | None = Field(
+        default=None, description="File in which the server keeps a token for a worker that reads it, such as in another container."
     )
+    server: str | None = Field(default=None, description="Server that a worker asks for jobs; http://127.0.0.1:PORT when unset.")
+    worker_token: str | None = Field(default=None, description="Token that a worker shows; a worker of the server's machine needs none.")
+    worker_token_file: Path | None = Field(default=None, description="File that holds WORKER_TOKEN.")
+    worker_name: str | None = Field(default=None, description="Name of a worker; that of its machine when unset.")
+    worker_dir: Path | None = Field(default=None, description="Folder of a worker; DATA_DIR/worker when unset.")
 
     llama_bench: Path | None = Field(
         default=None, description="Path of the llama-bench that the worker on this machine may run; none when unset."
@@ -85,6 +89,16 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """The database's address: the one set, or SQLite inside DATA_DIR."""
         return self.database_url or f"sqlite:///{self.data_dir.resolve() / 'phaseline.db'}"
+
+    @property
+    def server_address(self) -> str:
+        """The server that a worker asks: the one set, or the one of this machine."""
+        return self.server or f"http://127.0.0.1:{self.port}{self.root_path}"
+
+    @property
+    def resolved_worker_dir(self) -> Path:
+        """The worker's folder: the one set, or one inside DATA_DIR."""
+        return self.worker_dir or self.data_dir / "worker"
 
     @property
     def listens_on_loopback(self) -> bool:

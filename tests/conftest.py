@@ -11,6 +11,7 @@ from app.services.context import Context
 from app.settings import Settings
 from tests.chromium import chromium as chromium
 
+WORKER_SETTINGS = ("SERVER", "WORKER_TOKEN", "WORKER_TOKEN_FILE", "WORKER_NAME", "WORKER_DIR", "SHARE_WORKER_TOKEN", "LEASE_S")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -26,7 +27,17 @@ def shared_dir() -> Path:
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No PHASELINE_ setting of the user reaches a test, and a command that a test runs keeps its data in the test's own folder."""
     monkeypatch.setenv("PHASELINE_DATA_DIR", str(tmp_path / "data"))
-    for name in ("DATABASE_URL", "DATABASE_URL_FILE", "HOST", "PORT", "ROOT_PATH", "OPEN", "ALLOWED_HOSTS", "MAX_UPLOAD_BYTES"):
+    for name in (
+        "DATABASE_URL",
+        "DATABASE_URL_FILE",
+        "HOST",
+        "PORT",
+        "ROOT_PATH",
+        "OPEN",
+        "ALLOWED_HOSTS",
+        "MAX_UPLOAD_BYTES",
+        *WORKER_SETTINGS,
+    ):
         monkeypatch.delenv(f"PHASELINE_{name}", raising=False)
 
 

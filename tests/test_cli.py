@@ -327,7 +327,7 @@ def test_check_of_a_sound_installation(run: Run) -> None:
     run("import", "--samples")
     answer = result(run("check", "--json"))
     assert answer["ok"] is True
-    assert [item["name"] for item in answer["checks"]] == ["catalog", "schema", "database", "integrity"]
+    assert [item["name"] for item in answer["checks"]] == ["catalog", "schema", "database", "integrity", "devices"]
     printed = run("check")
     assert (printed.code, printed.err) == (0, "")
     assert all(line.startswith("ok ") for line in printed.out.splitlines())

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def environment(**settings: str) -> dict[str, str]:
     """The test's environment, with its own data folder and nothing of the user's."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PHASELINE_LOCAL_WORKER": "0", **settings}
 
 
 def run(*words: str, cwd: Path, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -102,3 +103,32 @@ def test_a_server_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "cannot be reached" in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+def workers_of(address: str) -> list[str]:
+    return [worker["state"] for worker in json.loads(get(f"{address}/api/v1/workers")[1])["items"]]
+
+
+def running(pid: int) -> bool:
+    """Whether a process of this number runs, an ended one that nobody waited for not counted."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_server_starts_a_worker_beside_itself_which_ends_with_it(tmp_path: Path, how: signal.Signals) -> None:
+    with serving(tmp_path, PHASELINE_LOCAL_WORKER="1") as (process, address):
+        until = time.monotonic() + 60
+        while workers_of(address) != ["idle"]:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        started = {int(pid) for task in Path(f"/proc/{process.pid}/task").glob("*/children") for pid in task.read_text().split()}
+        assert started
+        process.send_signal(how)
+        process.wait(timeout=20)
+        until = time.monotonic() + 10
+        while any(running(pid) for pid in started):
+            assert time.monotonic() < until
+            time.sleep(0.1)

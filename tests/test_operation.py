@@ -25,8 +25,8 @@ def pins(lock: str) -> dict[tuple[str, str], str]:
     return {(match[1], match[3]): match[2] for match in PIN.finditer(read(lock))}
 
 
-def web() -> dict[str, Any]:
-    service: dict[str, Any] = yaml.safe_load(read("compose.yaml"))["services"]["web"]
+def service_of(name: str, file: str = "compose.yaml") -> dict[str, Any]:
+    service: dict[str, Any] = yaml.safe_load(read(file))["services"][name]
     return service
 
 
@@ -109,20 +109,40 @@ def test_the_image_gets_what_runs_and_nothing_else() -> None:
 
 def test_an_open_server_is_published_on_this_machine_only() -> None:
     """PHASELINE_OPEN=1 and the loopback port belong together."""
-    service = web()
+    service = service_of("web")
     assert service["environment"]["PHASELINE_OPEN"] == "1"
     assert service["ports"]
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert "PHASELINE_OPEN" not in re.sub(r"#.*", "", read("Dockerfile")), "the image alone must refuse to serve others"
 
 
-def test_the_service_is_confined() -> None:
-    service = web()
+@pytest.mark.parametrize(("name", "volumes"), [("web", ["data:/data", "token:/token"]), ("worker", ["token:/token:ro", "worker:/worker"])])
+def test_the_services_are_confined(name: str, volumes: list[str]) -> None:
+    service = service_of(name)
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["init"] is True
     assert service["restart"] == "unless-stopped"
     assert "healthcheck" in service
+    assert service["image"] == "phaseline:local"
+    # The worker has no way to the database but the server's calls.
+    assert service["volumes"] == volumes
     assert "HEALTHCHECK" in read("Dockerfile")
-    assert service["volumes"] == ["data:/data"]
+
+
+def test_the_worker_listens_nowhere_and_shows_the_token_that_the_server_keeps_for_it() -> None:
+    web, worker = service_of("web"), service_of("worker")
+    assert "ports" not in worker
+    assert worker["environment"]["PHASELINE_WORKER_TOKEN_FILE"] == web["environment"]["PHASELINE_SHARE_WORKER_TOKEN"]
+    assert worker["environment"]["PHASELINE_SERVER"] == "http://web:8000"
+    assert web["environment"]["PHASELINE_ALLOWED_HOSTS"].startswith("web,")
+    assert re.search(r"PHASELINE_LOCAL_WORKER=0", read("Dockerfile")), "one container, one process"
+
+
+def test_a_gpu_is_reserved_for_the_worker_alone() -> None:
+    overlay = yaml.safe_load(read("compose.gpu.yaml"))["services"]
+    assert list(overlay) == ["worker"]
+    (device,) = overlay["worker"]["deploy"]["resources"]["reservations"]["devices"]
+    # compose refuses an entry without capabilities, and takes either count or device_ids.
+    assert device == {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}

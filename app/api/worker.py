@@ -92,8 +92,8 @@ async def post_claim(context: ContextDep, worker: WorkerDep, body: ClaimBody, re
 
 @router.post("/leave", summary="End a worker's session", status_code=204, responses=changes(409, 422))
 def post_leave(context: ContextDep, worker: WorkerDep) -> Response:
-    """The worker stops and expects no more jobs."""
-    leasing.note_seen(context, worker, left=True)
+    """The worker stops; what it still holds goes back into the queue without a mark."""
+    leasing.leave(context, worker)
     return Response(status_code=204)
 
 

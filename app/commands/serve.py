@@ -1,14 +1,17 @@
 """`phaseline serve`: the pages and the API."""
 
 import socket
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 import uvicorn
 
 from app import __version__
+from app.commands.local_worker import LocalWorker
 from app.domain.errors import InvalidRequest
 from app.services.startup import prepare
+from app.services.worker_access import local_token, shared_token
 from app.settings import Settings, load_settings
 
 
@@ -23,10 +26,14 @@ def serve(
     settings = settings.model_copy(update={"host": host or settings.host, "port": port if port is not None else settings.port})
     settings.refuse_open_address()
     application = create_app(settings)
-    prepare(application.state.context)
+    context = application.state.context
+    prepare(context)
+    if settings.share_worker_token is not None:
+        shared_token(context, settings.share_worker_token, context.clock.now())
     listener = _listen(settings)
+    port = listener.getsockname()[1]
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-    address = f"http://{shown}:{listener.getsockname()[1]}{settings.root_path}/"
+    address = f"http://{shown}:{port}{settings.root_path}/"
     print(f"Phaseline {__version__} serves {address}  (stop with Ctrl C)", flush=True)
     config = uvicorn.Config(
         application,
@@ -35,7 +42,34 @@ def serve(
         timeout_graceful_shutdown=30,
         server_header=False,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    worker = None
+    if settings.local_worker:
+        worker = LocalWorker(_own_address(settings, port), local_token(context, context.clock.now()))
+        worker.start()
+    try:
+        _Server(config, context.bell.close).run(sockets=[listener])
+    finally:
+        if worker is not None:
+            worker.stop()
+
+
+class _Server(uvicorn.Server):
+    """Tells those who wait in a call that the server stops, so that none of them holds the stop up."""
+
+    def __init__(self, config: uvicorn.Config, stopping: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = stopping
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._tell()
+        await super().shutdown(sockets)
+
+
+def _own_address(settings: Settings, port: int) -> str:
+    """How the worker beside this server reaches it: by loopback where it listens on every address."""
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104  compared with, not bound to
+    host = everywhere.get(settings.host) or (f"[{settings.host}]" if ":" in settings.host else settings.host)
+    return f"http://{host}:{port}{settings.root_path}"
 
 
 def _listen(settings: Settings) -> socket.socket:

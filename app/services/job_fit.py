@@ -77,6 +77,8 @@ def fit(book: ProfileBook, job: NewJob, place: Place) -> Fit:
         parameters = parameters_of(job)
         if not parameters.needs_device and not place.facts.is_cpu:
             return Fit(place, None, "it needs no accelerator and runs on the processor")
+        if not place.facts.is_cpu and not place.facts.backends:
+            return Fit(place, None, "it has no backend for this device: install torch there (phaseline[gpu])")
         return Fit(place, refined(book, parameters, place.facts), None)
     except PhaselineError as error:
         return Fit(place, None, str(error))

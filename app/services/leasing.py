@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
@@ -123,10 +124,21 @@ def worker_of(context: Context, session_secret: str, token_id: int | None) -> St
     return found
 
 
-def note_seen(context: Context, worker: StoredWorker, *, left: bool = False) -> None:
-    """The worker was heard of, or leaves."""
+def note_seen(context: Context, worker: StoredWorker) -> None:
+    """The worker was heard of."""
     with context.database.write() as session:
-        workers.seen(session, worker.id, context.clock.now(), left=left)
+        workers.seen(session, worker.id, context.clock.now())
+
+
+def leave(context: Context, worker: StoredWorker) -> None:
+    """The worker stops: what it still holds, such as a job whose answer it did not wait for, goes back into the queue without a mark."""
+    now = context.clock.now()
+    with context.database.write() as session:
+        for job in jobs.held_by(session, worker.id):
+            given = partial(leases.release, worker=worker.id, attempt=job.lease.attempt, now=now, reason="its worker stopped")
+            jobs.step(session, job.id, given, now)
+        workers.seen(session, worker.id, now, left=True)
+    context.bell.ring()
 
 
 def claim(context: Context, worker: StoredWorker, free: Sequence[str], holding: Sequence[int]) -> Handed | None:

@@ -33,7 +33,12 @@ def server(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Itera
         process = subprocess.Popen(
             [sys.executable, "-m", "app", "serve", "--port", str(port)],
             cwd=ROOT,
-            env={**environment, "PHASELINE_DATA_DIR": str(folder / "data"), "PHASELINE_MAX_UPLOAD_BYTES": str(2**20)},
+            env={
+                **environment,
+                "PHASELINE_DATA_DIR": str(folder / "data"),
+                "PHASELINE_MAX_UPLOAD_BYTES": str(2**20),
+                "PHASELINE_LOCAL_WORKER": "0",
+            },
             stdout=log,
             stderr=subprocess.STDOUT,
         )

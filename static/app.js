@@ -81,6 +81,10 @@
       const Plotly = await plotly();
       const figure = themed(source.textContent, width);
       await Plotly.react(plot, figure.data, figure.layout, CONFIG);
+      const opens = plot.closest("[data-opens]")?.dataset.opens;
+      // A point that stands for a run opens it; its number is all that the figure holds.
+      if (opens && plot.removeAllListeners) plot.removeAllListeners("plotly_click");
+      if (opens) plot.on("plotly_click", ({ points }) => Number.isInteger(points[0].customdata) && location.assign(`${opens}${points[0].customdata}`));
     } catch {
       plot.textContent = "The chart could not be drawn. The table beneath has the same numbers.";
     }

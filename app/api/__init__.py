@@ -17,6 +17,7 @@ from app.api import (
     runs,
     schedules,
     targets,
+    trends,
     worker,
     workers,
 )
@@ -33,6 +34,7 @@ _MODULES = (
     compare,
     gate,
     baselines,
+    trends,
     jobs,
     schedules,
     targets,

@@ -14,6 +14,7 @@ from app.charts.heatmap import heatmap
 from app.charts.layout import Figure
 from app.charts.roofline import roofline
 from app.charts.theme import DARK, LIGHT, MARK, NAMES, Theme, coloured, template
+from app.charts.trend import trend
 from app.charts.waterfall import waterfall
 
 Chart = Callable[[Any, Theme], Figure]
@@ -25,6 +26,7 @@ CHARTS: Mapping[str, Chart] = {
     "distribution": distribution,
     "distributions": distributions,
     "heatmap": heatmap,
+    "trend": trend,
     "waterfall": waterfall,
 }
 

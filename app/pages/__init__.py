@@ -18,6 +18,7 @@ from app.pages import (
     reimport,
     run_levers,
     runs,
+    trends,
     upload,
     what_if,
 )
@@ -34,6 +35,7 @@ for _module in (
     run_levers,
     runs,
     baselines,
+    trends,
     compare,
     calibrations,
     hardware,

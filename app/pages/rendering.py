@@ -21,6 +21,7 @@ NAV = (
     ("/predict", "Predict"),
     ("/runs", "Runs"),
     ("/compare", "Compare"),
+    ("/trends", "Trends"),
     ("/hardware", "Hardware"),
     ("/models", "Models"),
     ("/jobs", "Jobs"),

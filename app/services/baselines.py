@@ -117,16 +117,19 @@ def standing(session: Session, stored: StoredRun, known: Sequence[StoredBaseline
 def standings(context: Context, items: Sequence[RunListItem]) -> dict[int, Standing]:
     """How each row of a list stands; one query where there is no baseline, and a few for each baseline that rows are judged by."""
     with context.database.read() as session:
-        known = baselines.every(session)
-        found = {item.id: baselines.match(known, series_in(item), item.id) for item in items}
-        stand = {item.id: Standing(NEVER) for item in items}
-        for there in {each.id: each for each in found.values() if each is not None}.values():
-            its = [run_id for run_id, each in found.items() if each is not None and each.id == there.id]
-            stored = {run.id: run for run in runs.get_many(session, tuple({*its, there.run_id}))}
-            judged = [stored[run_id] for run_id in its if run_id != there.run_id]
-            stand |= _judged(session, there, stored[there.run_id], judged)
-            if there.run_id in its:
-                stand[there.run_id] = Standing(IS_BASELINE, baseline=there)
+        return standings_of(session, {item.id: series_in(item) for item in items}, baselines.every(session))
+
+
+def standings_of(session: Session, runs_in: Mapping[int, Series | None], known: Sequence[StoredBaseline]) -> dict[int, Standing]:
+    """The same for runs by number with the series each is in, and the baselines there are."""
+    found = {run_id: baselines.match(known, series, run_id) for run_id, series in runs_in.items()}
+    stand = {run_id: Standing(NEVER) for run_id in runs_in}
+    for there in {each.id: each for each in found.values() if each is not None}.values():
+        its = [run_id for run_id, each in found.items() if each is not None and each.id == there.id]
+        stored = {run.id: run for run in runs.get_many(session, tuple({*its, there.run_id}))}
+        stand |= _judged(session, there, stored[there.run_id], [stored[run_id] for run_id in its if run_id != there.run_id])
+        if there.run_id in its:
+            stand[there.run_id] = Standing(IS_BASELINE, baseline=there)
     return stand
 
 

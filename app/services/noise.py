@@ -7,12 +7,12 @@ from sqlmodel import Session
 from app.domain.comparison import NO_SPREADS, Spreads
 from app.domain.noise import spread_around
 from app.domain.series import Series, series_of
+from app.domain.trends import telling
 from app.store.records import StoredRun
 from app.store.series_runs import SeriesRun, around
 
 # Runs before and after that are looked at: enough for a spread, few enough for every comparison.
 _EACH = 20
-_LABEL = "label: "
 
 
 def series_of_run(stored: StoredRun) -> Series | None:
@@ -45,18 +45,9 @@ def repeats_of(session: Session, stored: StoredRun) -> tuple[SeriesRun, ...]:
     own = next((run for run in runs if run.id == stored.id), None)
     if own is None:
         return ()
-    names = _telling(runs)
+    names = telling([run.settings for run in runs])
     wanted = _configuration(own, names)
     return tuple(run for run in runs if _configuration(run, names) == wanted)
-
-
-def _telling(runs: Sequence[SeriesRun]) -> frozenset[str]:
-    """The settings that tell configurations apart. A label that is another one in every run (a commit, a seed) tells none."""
-    told: dict[str, list[str | int]] = {}
-    for run in runs:
-        for name, value in run.settings.items():
-            told.setdefault(name, []).append(value)
-    return frozenset(name for name, values in told.items() if not name.startswith(_LABEL) or len(set(values)) < len(values))
 
 
 def _configuration(run: SeriesRun, names: frozenset[str]) -> Mapping[str, str | int]:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Row, and_, or_, select
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 from sqlmodel import Session, col
 
 from app.domain.comparison import LENGTH_TOLERANCE
 from app.domain.run import Workload
 from app.domain.series import Series, series_of
+from app.domain.trends import LABEL
 from app.store.rows import flags_from_json
 from app.store.tables import MetricValueRow, RunRow, UploadRow
 
@@ -127,7 +128,7 @@ def _run(row: Row[Any], figures: Mapping[tuple[str, str], Figure]) -> SeriesRun:
     withheld = frozenset(name for flag in flags_from_json(row.flags) for name in flag.withholds)
     kept = {at: found for at, found in figures.items() if not withheld & {at[0], f"{at[0]}.{at[1]}"}}
     settings = {name: value for name in SETTINGS if (value := getattr(row, name)) is not None}
-    labels = {f"label: {key}": value for key, value in (row.labels or {}).items() if key not in NOT_SETTINGS}
+    labels = {f"{LABEL}{key}": value for key, value in (row.labels or {}).items() if key not in NOT_SETTINGS}
     name = row.label or row.file_name.rsplit("/", 1)[-1]
     return SeriesRun(row.id, name, row.happened_at, row.requests_completed, {**settings, **labels}, withheld, kept)
 
@@ -172,3 +173,19 @@ def _near(column: Any, anchor: float | None) -> ColumnElement[bool]:
 
 def _named(slug: Any, words: Any, name: str) -> ColumnElement[bool]:
     return or_(col(slug) == name, and_(col(slug).is_(None), col(words) == name))
+
+
+def every(session: Session, project: str | None = None) -> list[tuple[Series | None, int, int]]:
+    """Of every combination of series columns that runs have: the series, its newest run, and how many runs; newest first. One query."""
+    columns = [col(column) for column in SERIES_COLUMNS]
+    order = (col(RunRow.happened_at).desc(), col(RunRow.id).desc())
+    ranked = select(
+        *columns,
+        col(RunRow.id).label("id"),
+        col(RunRow.happened_at).label("happened_at"),
+        func.row_number().over(partition_by=columns, order_by=order).label("place"),
+        func.count().over(partition_by=columns).label("runs"),
+    )
+    inner = (ranked if project is None else ranked.where(col(RunRow.project) == project)).subquery()
+    newest_first = select(inner).where(inner.c.place == 1).order_by(inner.c.happened_at.desc(), inner.c.id.desc())
+    return [(series_in(row), row.id, row.runs) for row in session.execute(newest_first)]

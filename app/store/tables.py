@@ -192,6 +192,18 @@ class BaselineRow(Table, table=True):
     updated_at: datetime
 
 
+class RunAnnotationRow(Table, table=True):
+    """What a person says happened when a run was measured; it stands on the trends of its series and goes with the run."""
+
+    __tablename__ = "run_annotation"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=ROW_ID)
+    run_id: int = Field(sa_type=BigInteger, foreign_key="run.id", ondelete="CASCADE", index=True)
+    text: str = Field(sa_type=CleanText)
+    created_at: datetime
+
+
 class RunTagRow(Table, table=True):
     """One tag of one run; `project` is the run's, so that the tags of a project are counted without reading its runs."""
 

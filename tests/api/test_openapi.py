@@ -9,7 +9,14 @@ from app.api import bodies, comparison_shapes, shapes
 from tests.answers import API, ok
 
 # Calls that name a stored run otherwise than in their path.
-NAME_A_RUN = {"get /api/v1/compare", "get /api/v1/compare.md", "get /api/v1/gate", "post /api/v1/baselines"}
+NAME_A_RUN = {
+    "get /api/v1/compare",
+    "get /api/v1/compare.md",
+    "get /api/v1/gate",
+    "post /api/v1/baselines",
+    "get /api/v1/trends/series",
+    "post /api/v1/annotations",
+}
 METHODS = {"get", "post", "put", "patch", "delete"}
 CONTRACT = {
     "/api/v1/hardware": {"get", "post"},
@@ -54,6 +61,10 @@ CONTRACT = {
     "/api/v1/worker/jobs/{job_id}/finish": {"post"},
     "/api/v1/baselines": {"get", "post"},
     "/api/v1/baselines/{number}": {"get", "patch", "delete"},
+    "/api/v1/trends": {"get"},
+    "/api/v1/trends/series": {"get"},
+    "/api/v1/annotations": {"get", "post"},
+    "/api/v1/annotations/{number}": {"delete"},
     "/api/v1/predict": {"get", "post"},
     "/api/v1/predict/change": {"get"},
     "/api/v1/predict/map": {"get"},

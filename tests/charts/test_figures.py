@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,18 @@ from app.charts import CHARTS, figure, page_figure
 from app.charts.decomposition import NamedDecomposition
 from app.charts.distribution import MOST_POINTS, NamedSpread, decimated
 from app.charts.theme import DARK, LIGHT
+from app.charts.trend import Remark, TrendChart
 from app.domain.attribution import Attribution, attribute
 from app.domain.decomposition import decompose
 from app.domain.distribution import Spread, spread_of
 from app.domain.maps import heat_map
+from app.domain.metrics import METRICS
 from app.domain.operating_points import Ceilings, RooflinePoint, roofline_of
 from app.domain.point import Point
 from app.domain.point_change import Pricing
 from app.domain.prediction import Request
 from app.domain.run import Distribution, Run
+from app.domain.trends import TrendPoint, trend
 from tests.domain.subjects import LLAMA_8B
 from tests.made_up import H100, measured_run, operator_prediction, request_samples, textbook_prediction
 
@@ -49,6 +53,16 @@ def attributed(by_model: bool) -> Attribution:
     return found
 
 
+def trend_chart() -> TrendChart:
+    """Two levels of ten runs, with a hostile name among them and a remark."""
+    start = datetime(2026, 5, 1, tzinfo=UTC)
+    noise = np.random.default_rng(1).normal(1, 0.01, 20)
+    values = noise * np.r_[np.full(10, 0.01), np.full(10, 0.012)]
+    points = [TrendPoint(number, HOSTILE, start + timedelta(days=number), float(value), 100) for number, value in enumerate(values, 1)]
+    return TrendChart(HOSTILE, trend(METRICS["itl_s"], "mean", points), (Remark(start, HOSTILE),), 3)
+
+
+TREND = trend_chart()
 TEXTBOOK, FULL = textbook_prediction(), operator_prediction()
 INPUTS: dict[str, tuple[str, Any]] = {
     "founding roofline": ("roofline", roofline_of(TEXTBOOK, CEILINGS)),
@@ -56,6 +70,7 @@ INPUTS: dict[str, tuple[str, Any]] = {
     "roofline from TTFT": ("roofline", roofline_of(FULL, CEILINGS, measured_run())),
     "roofline timed": ("roofline", roofline_of(FULL, CEILINGS, measured_run(prefill_s=Distribution(mean=0.08, n=3)))),
     "roofline of a small device": ("roofline", roofline_of(TEXTBOOK, Ceilings("CPU", "fp32", 4e11, 5e10, 3e11, 4e10))),
+    "trend": ("trend", TREND),
     "decomposition predicted": ("decomposition", decompose(FULL)),
     "decomposition measured": ("decomposition", decompose(FULL, measured_run(), H100)),
     "decomposition over-predicted": ("decomposition", decompose(FULL, measured_run(ttft_s=Distribution(mean=0.02)))),

@@ -9,6 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
 from app.api.answers import Responses, StrictJSON, changes, csv_answer, problem_answer, problems
+from app.api.black_box_shapes import BlackBoxShape
 from app.api.bodies import RunPatch, RunQuery
 from app.api.comparison_shapes import DiagnosisShape, RunLeversShape
 from app.api.dependencies import ContextDep, Id, Limit
@@ -24,6 +25,7 @@ from app.api.shapes import (
 from app.domain.errors import InvalidRequest
 from app.formats import current_versions
 from app.services import figures, runs
+from app.services.black_box import black_box_json, of_sweep
 from app.services.diagnosing import explain_run, explain_runs
 from app.services.diagnosis_json import run_diagnosis_json
 from app.services.importing import ImportOutcome
@@ -209,6 +211,17 @@ def get_levers(context: ContextDep, run_id: Id, sort: Annotated[Order, Query()] 
     The largest effect on what `sort` names comes first; bounds, and levers without a size, come last.
     """
     return StrictJSON(run_levers_json(run_levers(runs.view(context, run_id), sort)))
+
+
+@router.get("/{run_id}/black-box", summary="The server seen from outside", response_model=BlackBoxShape, responses=problems(404, 422))
+def get_black_box(
+    context: ContextDep, run_id: Id, beside: Annotated[list[Id] | None, Query(alias="with", max_length=63)] = None
+) -> Response:
+    """Front-end, prefill rate, attention's share and decode step inferred from a sweep's runs with one request in flight, with intervals.
+
+    The runs are those of this run's file, or this one and those that `with` names; `reason` says why nothing follows from them.
+    """
+    return StrictJSON(black_box_json(of_sweep(context, run_id, beside or ())))
 
 
 @router.get(

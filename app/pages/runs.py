@@ -11,10 +11,11 @@ from fastapi.responses import Response
 from app.domain.errors import InvalidRequest
 from app.domain.text import clean_text
 from app.formats import current_versions
+from app.pages.black_box_view import black_box_view
 from app.pages.reading_view import past_readings
 from app.pages.rendering import page_context, render
 from app.pages.run_view import run_page_values
-from app.services import baselines, rereading, runs
+from app.services import baselines, black_box, rereading, runs
 from app.services.noise import series_of_run
 from app.store import run_list
 from app.store.records import RunFilters
@@ -119,6 +120,7 @@ def run_page(request: Request, run_id: RunId) -> Response:
         **run_page_values(view, samples),
         "readings": readings,
         "standing": standing,
+        "black_box": black_box_view(black_box.for_page(context, view)),
         "in_series": series_of_run(view.stored) is not None,
     }
     return render(request, "pages/run.html", values)

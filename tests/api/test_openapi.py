@@ -33,6 +33,7 @@ CONTRACT = {
     "/api/v1/runs/{run_id}/decomposition": {"get"},
     "/api/v1/runs/{run_id}/diagnosis": {"get"},
     "/api/v1/runs/{run_id}/levers": {"get"},
+    "/api/v1/runs/{run_id}/black-box": {"get"},
     "/api/v1/runs/{run_id}/roofline": {"get"},
     "/api/v1/runs/{run_id}/reimport": {"get", "post"},
     "/api/v1/reimports": {"get"},

@@ -86,9 +86,13 @@ class Sequences:
 
 @dataclass(frozen=True)
 class PassNumbers:
-    """The sets of sequences of one pass. Passes add up: the sum is one pass that carries both."""
+    """The sets of sequences of one pass. Passes add up: the sum is one pass that carries both.
+
+    `rank` are the sequences of the fullest attention rank, where they are not an even share.
+    """
 
     parts: tuple[Sequences, ...]
+    rank: tuple[Sequences, ...] | None = None
 
     def __add__(self, other: "PassNumbers") -> "PassNumbers":
         return PassNumbers(self.parts + other.parts)
@@ -130,6 +134,8 @@ class PassNumbers:
         """The sequences of the fullest of `ranks` attention ranks that share them (attention data parallel)."""
         if not np.any(np.asarray(ranks) > 1):
             return self
+        if self.rank is not None:
+            return PassNumbers(self.rank)
         return PassNumbers(tuple(replace(part, batch=np.ceil(part.batch / ranks)) for part in self.parts))
 
 

@@ -7,7 +7,7 @@ section 4. Static batch of B: one pass with B sequences. Continuous batching at 
 
 A newly admitted prompt rides along with a decode step, so what it adds is its pass without the weight read and the scheduler's step
 that the decode step pays anyway; a pipeline of pp stages works on pp groups of C/pp sequences, and a prompt holds each stage for its
-share of the work, also where its pieces are in several stages at once.
+share of the work, also where its pieces are in several stages at once, and its own group until it is through all of them.
 """
 
 from collections.abc import Mapping
@@ -141,7 +141,7 @@ def price_request(question: Question) -> PricedRequest:
     prefill = _over_stages(question, alone)
     decode = price_step(question, running)
     turn = _turn(question, running, prefill, decode)
-    interference = _interference(alone, decode, question, running, turn)
+    interference = _interference(alone, prefill, decode, question, running, turn)
     itl = decode.time_s / load.accepted + interference
     return PricedRequest(
         prefill=prefill,
@@ -213,13 +213,14 @@ def _turn(question: Question, running: Quantity, prefill: PricedPass, decode: Pr
     if load.concurrency is None or question.textbook:
         return None
     prompts = chunk_prompts(load, question.schedule, running / load.dp)
-    return Turn(prefill.time_s, full_pass_s(question, prompts), prompts, decode.time_s)
+    ranks = np.minimum(load.dp, np.ceil(running))
+    return Turn(prefill.time_s, full_pass_s(question, prompts, ranks), prompts, decode.time_s)
 
 
-def full_pass_s(question: Question, prompts: Quantity) -> Quantity:
-    """Seconds of a pass with so many whole prompts on every attention rank, one stage after the other."""
+def full_pass_s(question: Question, prompts: Quantity, ranks: Quantity) -> Quantity:
+    """Seconds of a pass with so many whole prompts on each of so many attention ranks, one stage after the other."""
     load = question.load
-    numbers = pass_numbers(load.prompt_tokens - load.cached_prefix_tokens, load.cached_prefix_tokens, load.dp * prompts)
+    numbers = pass_numbers(load.prompt_tokens - load.cached_prefix_tokens, load.cached_prefix_tokens, ranks * prompts)
     share = attention_efficiency(load.prompt_tokens, question.rates.attention_limit)
     return _operator_pass(question, numbers, share, with_prompt=True).time_s
 
@@ -297,12 +298,19 @@ def _further_experts(model: ModelArchitecture, tokens: Quantity) -> Quantity:
     return further
 
 
-def _interference(prefill: PricedPass, decode: PricedPass, question: Question, running: Quantity, turn: Turn | None) -> Quantity:
+def _interference(
+    prefill: PricedPass, overlapped_s: PricedPass, decode: PricedPass, question: Question, running: Quantity, turn: Turn | None
+) -> Quantity:
+    """A prompt in the sequence's own group of a pipeline delays it until it is through all stages, one in another group by one stage."""
     load, share = question.load, question.rates.interference
     if turn is None:
         return 0.0
     added: Quantity = np.maximum(prefill.time_s - prefill.step_s - decode.weight_read_s, 0.0)
-    beside = share * np.maximum(running / load.dp - 1.0, 0.0) / load.output_tokens * added / load.pp
+    in_own = overlapped_s.time_s / prefill.time_s
+    # Equal requests come in waves, in which the sequences of a group are prompts together.
+    apart = np.where(np.asarray(load.shortest_length) >= 1.0, 1.0, in_own + (load.pp - 1.0) / load.pp)
+    each = added * apart / load.pp
+    beside = share * np.maximum(running / load.dp - 1.0, 0.0) / load.output_tokens * each
     waves = in_waves(load, question.schedule)
     found: Quantity = np.where(waves > 0, waves_s(load, running / load.dp, turn), beside)
     return found

@@ -12,8 +12,8 @@ While every station keeps up, N sequences decode such that N + X·Z = C at X = N
 
 and the slowest sets X. Who is then left over, C - X·Z - N, waits: before prefill where that is slowest, else for a place in the decode
 pool; such prompts keep theirs in the prefill pool, and where that is full the rest waits before it. The queue has the burst at the start
-too, and without any excess ρ^(sqrt(2·(P + 1)) - 1)/(P·(1 - ρ))·p/2 at ρ = X·p/P (drawn lengths, Sakasegawa's formula), or what prompts
-of one pass wait for each other (equal ones, which come back together). P/D = p·R/h(R) keeps both pools equally busy.
+too, and without any excess ρ^(sqrt(2·(P + 1)) - 1)/(P·(1 - ρ))·p/2 at ρ = X·p/P (Sakasegawa's formula) and, where lengths are equal,
+half of what prompts of one pass wait for each other, since most of them come back together. P/D = p·R/h(R) keeps both pools equally busy.
 Source: the design's performance model, section 4 (pools apart, KV transfer between, no interference); the stations are ours.
 """
 
@@ -33,6 +33,9 @@ Floats = npt.NDArray[np.float64]
 
 # Points at which decode is priced between an empty and a full replica; between them lie straight lines.
 _POINTS = 33
+# Prompts of equal requests that were computed in one pass come back together, but for those that the way and the steps set apart: the
+# simulator finds about half of their wait for each other.
+_STILL_TOGETHER = 0.5
 # A share of the clients that is rounding, not a client.
 _NOBODY = 1e-9
 
@@ -162,7 +165,7 @@ class _Prompts:
     def of(cls, ahead: Question) -> "_Prompts":
         load = ahead.load
         prompts = np.maximum(np.floor(ahead.schedule.chunk / (load.prompt_tokens - load.cached_prefix_tokens)), 1.0)
-        full = full_pass_s(ahead, prompts)
+        full = full_pass_s(ahead, prompts, load.dp)
         serial = ahead.rates.serial_front_end_s
         each = np.maximum(full / (prompts * load.dp * load.pp), serial)
         return cls(price_prompt(ahead).time_s, full, prompts, each, serial, load.dp)
@@ -174,7 +177,7 @@ class _Prompts:
         drawn = self.each_s / 2.0 * busy ** (np.sqrt(2.0 * (replicas + 1.0)) - 1.0) / (replicas * (1.0 - busy))
         own = clients / replicas
         together = self.burst_s(np.minimum(own, self.full_prompts * self.ranks))
-        steady = np.maximum(np.where(np.asarray(load.shortest_length) >= 1.0, together, drawn), excess_s)
+        steady = np.maximum(drawn + np.where(np.asarray(load.shortest_length) >= 1.0, together * _STILL_TOGETHER, 0.0), excess_s)
         first = 1.0 / load.requests_per_client
         found: Quantity = (1.0 - first) * steady + first * self.burst_s(own)
         return found

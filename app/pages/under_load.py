@@ -34,6 +34,7 @@ class LoadView:
     rows: tuple[tuple[str, Distribution], ...] = ()
     goodput: str | None = None
     held_back: str = ""
+    first_gap: tuple[tuple[str, float, str], ...] = ()
     targets: Mapping[str, str] | None = None
 
 
@@ -63,6 +64,7 @@ def load_view(found: Answer, query: Mapping[str, str]) -> LoadView | None:
         rows=tuple((title, known) for title, known in measures if known is not None),
         goodput=_goodput(shown),
         held_back=_held_back(shown),
+        first_gap=_first_gap(shown),
         targets=targets,
     )
 
@@ -82,6 +84,20 @@ def _parts(shown: UnderLoad) -> tuple[tuple[str, float, str], ...]:
         ("Queue", found.queue_s, "other requests’ prompts, and a place to run"),
         ("Prefill", found.prefill_s, "its own passes, with what shares them"),
     )
+
+
+def _first_gap(shown: UnderLoad) -> tuple[tuple[str, float, str], ...]:
+    """From the first token to the second, where they come from pools of their own."""
+    crossing = shown.simulation.crossing
+    parts = None if crossing is None else crossing.mean_s()
+    if parts is None:
+        return ()
+    words = {
+        "admission_s": ("Admission", "a place in the decode pool, and a free link"),
+        "transfer_s": ("Transfer", "the prompt’s cache on its way"),
+        "step_s": ("Step", "the end of the step under way, and the one that it joins"),
+    }
+    return (*((words[name][0], value, words[name][1]) for name, value in parts.items()), ("Together", sum(parts.values()), "the first gap"))
 
 
 def _goodput(shown: UnderLoad) -> str | None:

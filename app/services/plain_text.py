@@ -6,7 +6,7 @@ from typing import Any
 from app.domain.comparison import Comparison
 from app.domain.prediction import Prediction
 from app.domain.quantity import bytes_, count, factor, flops, number, percent, seconds, tokens_rate
-from app.domain.simulation import Target
+from app.domain.simulation import Crossing, Target
 from app.services.attribution_words import attribution_sentences
 from app.services.diagnosing import Explained
 from app.services.pools import binding_words, per_device, splits_of
@@ -73,10 +73,16 @@ def under_load_lines(shown: UnderLoad) -> list[str]:
     rates = f"{found.requests_per_s:.3g} requests/s, {tokens_rate(found.output_tokens_per_s, 'aggregate')}"
     held = ", ".join(f"{name} {percent(share)}" for name, share in found.held_back.items() if share > 0) or "nothing"
     lines.append(f"  {rates}; held back by {held}; {count(found.preemptions)} preemptions")
+    if found.crossing is not None and (gap := found.crossing.first_gap) is not None and gap.mean is not None:
+        lines.append(f"  first gap  mean {seconds(gap.mean)}, of it " + ", ".join(_gap_parts(found.crossing)))
     if shown.target != Target():
         kept = found.goodput(shown.target)
         lines.append(f"  within the target {percent(kept.share)}: {kept.requests_per_s:.3g} requests/s")
     return lines
+
+
+def _gap_parts(crossing: Crossing) -> list[str]:
+    return [f"{name.removesuffix('_s')} {seconds(value)}" for name, value in (crossing.mean_s() or {}).items()]
 
 
 def run_line(run: dict[str, Any]) -> str:

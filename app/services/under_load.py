@@ -85,6 +85,8 @@ def under_load_json(shown: UnderLoad) -> dict[str, Any]:
         "preemptions": found.preemptions,
         "passes": found.passes,
         "pool_peak": found.pool_peak,
+        "first_gap_s": None if found.crossing is None else _statistics(found.crossing.first_gap),
+        "first_gap_parts": None if found.crossing is None else found.crossing.mean_s(),
         "goodput": None
         if all(bound is None for bound in bounds.values())
         else {"target": bounds, "share": goodput.share, "requests_per_s": goodput.requests_per_s},

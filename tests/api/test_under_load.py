@@ -62,7 +62,6 @@ def test_arrivals_are_an_open_loop_that_the_seed_decides(api: TestClient) -> Non
         ({"concurrency": 4, "arrivals": {"request_rate_per_s": 1.0}}, "arrivals"),
         ({"arrivals": {"sent_s": [2.0, 1.0]}}, "sent_s"),
         ({"concurrency": 100_000, "simulate": True}, "requests"),
-        ({"concurrency": 4, "pp": 2, "simulate": True}, "pp"),
         ({"acceptance": 1.5}, None),
         ({"shortest_length": 0}, None),
         ({"arrivals": {"rate": 1}}, None),
@@ -91,3 +90,14 @@ def test_pools_of_their_own_show_which_binds_and_how_to_divide_the_devices(api: 
     assert len(swept["columns"]["queue_s"]) == 4
     for wrong in ({"prefill_replicas": 0}, {"prefill_replicas": 1, "transfer_bytes_per_s": 0}, {"prefill_replicas": 1, "prefill_tp": 3}):
         problem(api.post(PREDICT, json={**LOADED, **wrong}), 422)
+
+
+def test_pools_ranks_and_stages_are_simulated(api: TestClient) -> None:
+    pooled = ask(api, concurrency=8, prefill_replicas=1, decode_replicas=2, simulate=True, requests_per_client=3)["served"]
+    assert pooled["first_gap_s"]["mean"] == pytest.approx(sum(pooled["first_gap_parts"].values()))
+    assert set(pooled["first_gap_parts"]) == {"admission_s", "transfer_s", "step_s"}
+    for more in ({"dp": 2}, {"pp": 2}):
+        found = ask(api, concurrency=8, simulate=True, requests_per_client=3, **more)["served"]
+        assert found["method"] == "simulated"
+        assert found["first_gap_s"] is None
+        assert found["requests"] == 24

@@ -84,6 +84,8 @@ def test_pools_of_their_own_have_a_block_with_the_pool_that_binds(client: TestCl
     ):
         assert part in words, part
     assert 'name="transfer_bytes_per_s" value="2.5e+10"' in page or "2.5e+10" in page
+    simulated = words_of(client.get(f"{LOADED}&concurrency=4&prefill_replicas=1&requests_per_client=2").text)
+    assert "the prompt’s cache on its way" in simulated
     single = words_of(client.get(f"{LOADED}&prefill_replicas=1").text)
     assert "First token to second" in single
     assert "are best divided" not in single

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from app.domain.simulation import kernel, passes, state
+from app.domain.simulation import crossing, fleet, kernel, passes, state
 
 Columns = TypeVar("Columns", bound=NamedTuple)
 
@@ -27,17 +27,17 @@ def can_compile() -> bool:
 
 @cache
 def compiled(name: str) -> Callable[..., None]:
-    """The kernel function `name`, compiled: seconds when it is first called on a machine, little where its machine code was kept.
+    """The function `name` of `kernel` or `fleet`, compiled: seconds when first called on a machine, little where its code was kept.
 
     The functions it calls stay plain ones that numba may compile into it.
     """
     numba = import_module("numba")
     register = import_module("numba.extending").register_jitable
-    for module in (passes, kernel):
+    for module in (passes, kernel, crossing, fleet):
         for function in vars(module).values():
             if callable(function) and getattr(function, "__module__", "") == module.__name__:
                 register(function)
-    function = getattr(kernel, name)
+    function = getattr(kernel if hasattr(kernel, name) else fleet, name)
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_machine_code())
     try:
         return _typed(numba.njit(cache=True)(function))
@@ -59,7 +59,7 @@ def _typed(function: Any) -> Callable[..., None]:
 
 def _machine_code() -> Path:
     """The folder of the machine code of these very sources: numba itself looks at one file of the three only."""
-    sources = [Path(str(module.__file__)) for module in (state, passes, kernel)]
+    sources = [Path(str(module.__file__)) for module in (state, passes, kernel, crossing, fleet)]
     digest = sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     return sources[0].parent / "__pycache__" / f"kernel-{digest}"
 

@@ -34,8 +34,9 @@ from app.domain.simulation.state import (
 )
 
 # Places in the loop's own counters (whole numbers) and clocks (seconds, and bytes of the pool in use).
-RUNNING, HEAD, SENT, DONE, STACKED, DECODING, BLOCKED, STALLED = 0, 1, 2, 3, 4, 5, 6, 7
-COUNTERS = 8
+# HELD are prompts that are computed and keep their place until another pool has taken them, NEW those that it just took.
+RUNNING, HEAD, SENT, DONE, STACKED, DECODING, BLOCKED, STALLED, HELD, NEW = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+COUNTERS = 10
 NOW, FRONT_END, USED = 0, 1, 2
 CLOCKS = 3
 
@@ -51,10 +52,10 @@ def simulate(
     """Run every request to its end. `clients` above 0: a closed loop of so many; 0: sent at the moments in records.send."""
     total = len(requests.prompt)
     for index in range(total if clients == 0 else min(clients, total)):
-        send(limits, records, n, t, records.send[index])
+        send(limits, records, slots, n, t, records.send[index])
     while n[DONE] < total:
-        if n[RUNNING] == 0 and n[STACKED] == 0 and records.arrive[n[HEAD]] > t[NOW]:
-            t[NOW] = records.arrive[n[HEAD]]
+        if n[RUNNING] == 0 and n[STACKED] == 0 and records.arrive[slots.order[n[HEAD]]] > t[NOW]:
+            t[NOW] = records.arrive[slots.order[n[HEAD]]]
         began = t[NOW]
         make_room(costs, limits, records, slots, n, t)
         new = plan(costs, limits, requests, records, slots, n, t)
@@ -71,9 +72,10 @@ def simulate(
         release(limits, records, slots, n, t, clients > 0)
 
 
-def send(limits: Limits, records: Records, n: Mutable, t: Mutable, at: float) -> None:
+def send(limits: Limits, records: Records, slots: Slots, n: Mutable, t: Mutable, at: float) -> None:
     """The next request leaves its client and reaches the engine through the front-end, which serves one after another."""
     index = n[SENT]
+    slots.order[index] = index
     records.send[index] = at
     t[FRONT_END] = max(t[FRONT_END], at) + limits.serial_s
     records.arrive[index] = t[FRONT_END] + limits.parallel_s
@@ -145,9 +147,9 @@ def plan(costs: Costs, limits: Limits, requests: Requests, records: Records, slo
         slots.chunk[slot] = min(slots.prompt_left[slot], max(budget - new, 0))
         new += slots.chunk[slot]
     n[BLOCKED] = FREE
-    while n[STACKED] > 0 or (n[HEAD] < n[SENT] and records.arrive[n[HEAD]] <= t[NOW]):
+    while n[STACKED] > 0 or (n[HEAD] < n[SENT] and records.arrive[slots.order[n[HEAD]]] <= t[NOW]):
         again = n[STACKED] > 0
-        index = slots.stack[n[STACKED] - 1] if again else n[HEAD]
+        index = slots.stack[n[STACKED] - 1] if again else slots.order[n[HEAD]]
         length = max(slots.kept[index], requests.prompt[index])
         room = requests.prompt[index] + limits.reserve * requests.output[index]
         taken = held(costs, max(float(length), room))
@@ -155,7 +157,7 @@ def plan(costs: Costs, limits: Limits, requests: Requests, records: Records, slo
             n[BLOCKED] = BY_BUDGET
         elif n[RUNNING] >= limits.running_cap:
             n[BLOCKED] = BY_CAP
-        elif t[USED] + taken > limits.admit_bytes and n[RUNNING] > 0:
+        elif t[USED] + taken > limits.admit_bytes and n[RUNNING] + n[HELD] > 0:
             n[BLOCKED] = BY_POOL
         if n[BLOCKED] != FREE:
             break
@@ -187,6 +189,17 @@ def admit(requests: Requests, slots: Slots, n: Mutable, index: int, length: int,
 
 def prompt_pass(costs: Costs, limits: Limits, requests: Requests, records: Records, slots: Slots, n: Mutable, t: Mutable, new: int) -> None:
     """One pass with prompt tokens; under the mixed policy every decoding sequence takes its step in it."""
+    tokens, rows, sequences, attention = in_pass(costs, limits, requests, slots, n, new)
+    seconds = interpolated(costs.tokens, costs.prompt_s, tokens)
+    seconds += interpolated(costs.tokens, costs.logits_s, rows) + costs.sequence_s * sequences + attention
+    began = t[NOW]
+    t[NOW] += max(seconds, costs.prompt_floor_s)
+    records.sums[PASSES] += 1.0
+    after_prompts(costs, limits, records, slots, n, t, began)
+
+
+def in_pass(costs: Costs, limits: Limits, requests: Requests, slots: Slots, n: Mutable, new: int) -> tuple[float, float, float, float]:
+    """What a pass with `new` prompt tokens carries: tokens, rows of logits, sequences, and the seconds of its attention."""
     decoding = 0 if limits.alone else n[DECODING]
     sequences, rows, attention = decoding, decoding * limits.rows, 0.0
     for slot in range(n[RUNNING]):
@@ -198,14 +211,18 @@ def prompt_pass(costs: Costs, limits: Limits, requests: Requests, records: Recor
             attention += prompt_attention_s(costs, chunk, context, requests.efficiency[index])
     if decoding > 0:
         attention += read_s(costs, limits, slots, n, 0.0)
-    seconds = interpolated(costs.tokens, costs.prompt_s, float(new + decoding * limits.rows))
-    seconds += interpolated(costs.tokens, costs.logits_s, float(rows)) + costs.sequence_s * sequences + attention
-    began = t[NOW]
-    t[NOW] += max(seconds, costs.prompt_floor_s)
-    records.sums[PASSES] += 1.0
+    return float(new + decoding * limits.rows), float(rows), float(sequences), attention
+
+
+def after_prompts(costs: Costs, limits: Limits, records: Records, slots: Slots, n: Mutable, t: Mutable, began: float) -> None:
+    """What a pass with prompts that began at `began` and ends now has brought: steps of decoding sequences, pieces of prompts."""
+    decoding = 0 if limits.alone else n[DECODING]
     if decoding > 0:
         # Under the mixed policy no pass leaves a decoding sequence out, so all of them wait as long as the pass takes.
-        count(records, t[NOW] - began, float(decoding))
+        if n[STALLED] == 1:
+            count_since_last(records, slots, n, t[NOW])
+        else:
+            count(records, t[NOW] - began, float(decoding))
         grow(costs, slots, n, t, limits.accepted)
     n[STALLED] = 1 if limits.alone else 0
     for slot in range(n[RUNNING]):
@@ -214,6 +231,13 @@ def prompt_pass(costs: Costs, limits: Limits, requests: Requests, records: Recor
             slots.prompt_left[slot] -= slots.chunk[slot]
             if slots.prompt_left[slot] == 0:
                 first_of_prompt(records, slots, slot, n, t)
+
+
+def count_since_last(records: Records, slots: Slots, n: Mutable, at: float) -> None:
+    """Record the gap of every decoding sequence from its last delivery to `at`."""
+    for slot in range(n[RUNNING]):
+        if slots.prompt_left[slot] == 0:
+            count(records, at - slots.last[slot], 1.0)
 
 
 def first_of_prompt(records: Records, slots: Slots, slot: int, n: Mutable, t: Mutable) -> None:
@@ -254,24 +278,50 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
     """Decode steps of all running sequences, as many at once as nothing else happens in."""
     linear = interpolated(costs.tokens, costs.decode_s, float(n[DECODING] * limits.rows))
     step = linear + read_s(costs, limits, slots, n, 0.0)
-    steps = LONGEST_JUMP
-    for slot in range(n[RUNNING]):
-        if slots.prompt_left[slot] == 0:
-            steps = min(steps, math.ceil((slots.left[slot] - NO_TOKEN) / limits.accepted))
+    steps = steps_to_an_end(limits, slots, n)
     if n[BLOCKED] == FREE and n[HEAD] < n[SENT]:
-        steps = min(steps, math.ceil((records.arrive[n[HEAD]] - t[NOW]) / step))
-    steps = max(steps, 1.0)
-    spare = limits.pool_bytes - t[USED]
-    while steps > 1.0 and growth(costs, slots, n, steps * limits.accepted) > spare:
-        steps = math.floor(steps / 2.0)
+        steps = min(steps, math.ceil((records.arrive[slots.order[n[HEAD]]] - t[NOW]) / step))
+    steps = steps_with_room(costs, limits, slots, n, t, steps)
     mean = linear + read_s(costs, limits, slots, n, limits.accepted * (steps - 1.0) / 2.0)
     began = t[NOW]
     t[NOW] += mean * steps
     records.sums[PASSES] += steps
+    after_steps(costs, limits, records, slots, n, t, began, step, mean, steps)
+
+
+def steps_to_an_end(limits: Limits, slots: Slots, n: Mutable) -> float:
+    """Steps until the first of the decoding sequences is complete."""
+    steps = LONGEST_JUMP
+    for slot in range(n[RUNNING]):
+        if slots.prompt_left[slot] == 0:
+            steps = min(steps, math.ceil((slots.left[slot] - NO_TOKEN) / limits.accepted))
+    return float(steps)
+
+
+def steps_with_room(costs: Costs, limits: Limits, slots: Slots, n: Mutable, t: Mutable, steps: float) -> float:
+    """Of so many steps those that the pool has room for, at least one."""
+    steps = max(steps, 1.0)
+    spare = limits.pool_bytes - t[USED]
+    while steps > 1.0 and growth(costs, slots, n, steps * limits.accepted) > spare:
+        steps = math.floor(steps / 2.0)
+    return float(steps)
+
+
+def after_steps(
+    costs: Costs,
+    limits: Limits,
+    records: Records,
+    slots: Slots,
+    n: Mutable,
+    t: Mutable,
+    began: float,
+    step: float,
+    mean: float,
+    steps: float,
+) -> None:
+    """What so many decode steps from `began` on have brought; the first of them took `step` seconds, all of them `mean` on average."""
     if n[STALLED] == 1:
-        for slot in range(n[RUNNING]):
-            if slots.prompt_left[slot] == 0:
-                count(records, began + step - slots.last[slot], 1.0)
+        count_since_last(records, slots, n, began + step)
         n[STALLED] = 0
         if steps > 1.0:
             count(records, (mean * steps - step) / (steps - 1.0), (steps - 1.0) * n[DECODING])
@@ -290,7 +340,7 @@ def release(limits: Limits, records: Records, slots: Slots, n: Mutable, t: Mutab
             n[DONE] += 1
             n[DECODING] -= 1
             if closed and n[SENT] < len(records.send):
-                send(limits, records, n, t, t[NOW])
+                send(limits, records, slots, n, t, t[NOW])
             continue
         if kept < slot:
             slots.request[kept] = slots.request[slot]

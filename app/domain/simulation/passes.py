@@ -23,6 +23,13 @@ def interpolated(grid: Column, values: Column, at: float) -> float:
     return float(values[low] + share * (values[high] - values[low]))
 
 
+def shared_s(costs: Costs, together: float) -> float:
+    """What the tokens of all attention ranks take where they meet; one token alone is in the ranks' own time."""
+    if together < costs.ranks:
+        return float(costs.shared_s[0] * max(together - 1.0, 0.0) / (costs.ranks - 1.0))
+    return interpolated(costs.tokens, costs.shared_s, together / costs.ranks)
+
+
 def prompt_attention_s(costs: Costs, new: float, context: float, efficiency: float) -> float:
     """Attention of `new` prompt tokens after `context`: the longer of its arithmetic, Σ to the end less Σ to the context, and its reads."""
     end = context + new

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from app.domain.errors import InvalidRequest
 from app.domain.run import Distribution, Floats
@@ -65,6 +66,41 @@ class Timeline:
 
 
 @dataclass(frozen=True, eq=False)
+class Crossing:
+    """Moments of every request between two pools: first token, its cache sets off and has landed, second token (-1 where none comes).
+
+    `busy_s` are seconds of passes of all engines of a role: both phases, prefill, decode.
+    """
+
+    first_s: Floats
+    left_s: Floats
+    landed_s: Floats
+    second_s: Floats
+    busy_s: Floats
+
+    @property
+    def crossed(self) -> npt.NDArray[np.bool_]:
+        """Requests that have more than one token."""
+        return self.second_s >= 0.0
+
+    @cached_property
+    def first_gap(self) -> Distribution | None:
+        """From the first token to the second; None where every answer is one token."""
+        return Distribution.from_samples((self.second_s - self.first_s)[self.crossed])
+
+    def mean_s(self) -> dict[str, float] | None:
+        """The first gap in its parts: wait for room and for the link, transfer, and the step that it joins; None without any."""
+        if not self.crossed.any():
+            return None
+        stations = {
+            "admission_s": (self.first_s, self.left_s),
+            "transfer_s": (self.left_s, self.landed_s),
+            "step_s": (self.landed_s, self.second_s),
+        }
+        return {name: float((to - since)[self.crossed].mean()) for name, (since, to) in stations.items()}
+
+
+@dataclass(frozen=True, eq=False)
 class Simulation:
     """The outcome of one simulated load. Means over all requests, the burst at the start included, as a benchmark takes them.
 
@@ -86,6 +122,7 @@ class Simulation:
     preemptions: int
     passes: int
     pool_peak: float | None
+    crossing: Crossing | None = None
 
     @property
     def duration_s(self) -> float:

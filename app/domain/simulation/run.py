@@ -14,12 +14,13 @@ from app.domain.prediction import Request
 from app.domain.request_rules import check
 from app.domain.run import Floats
 from app.domain.schedule import Schedule
-from app.domain.simulation import kernel, state
+from app.domain.simulation import fleet, kernel, state
+from app.domain.simulation.deployment import Deployment
 from app.domain.simulation.forms import as_lists, can_compile, compiled
 from app.domain.simulation.load import Sending, ServedLoad, sending
-from app.domain.simulation.results import Simulation, Timeline
-from app.domain.simulation.state import Costs, Limits, Records, Requests, Slots
-from app.domain.simulation.tables import costs_of, limits_of, prompt_efficiency
+from app.domain.simulation.results import Crossing, Simulation, Timeline
+from app.domain.simulation.state import Costs, Limits, Records, Requests, Slots, Traffic
+from app.domain.simulation.tables import cost_of_crossing, costs_of, limits_of, prompt_efficiency
 
 Form = Literal["plain", "compiled", "best"]
 
@@ -38,7 +39,10 @@ class Simulator:
     question: Question
     schedule: Schedule
     costs: Costs
-    _limits: dict[int, Limits] = field(default_factory=dict, repr=False, compare=False)
+    deployment: Deployment
+    entry: Question
+    entry_costs: Costs
+    _limits: dict[tuple[int, bool], Limits] = field(default_factory=dict, repr=False, compare=False)
     _efficiencies: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -55,27 +59,36 @@ class Simulator:
 
         `schedule` replaces that of the engine.
 
-        Raises InvalidRequest for what a prediction refuses too, and for a pipeline, whose stages the simulator does not follow.
+        Raises InvalidRequest for what a prediction refuses too.
         """
         single = replace(request, batch=1, concurrency=None)
-        if request.pp > 1:
-            raise InvalidRequest("pp", f"pp is {request.pp}: the simulator follows one stage; take pp = 1, or the closed form.")
-        if request.prefill_replicas is not None:
-            raise InvalidRequest(
-                "prefill_replicas", "The simulator follows one engine: leave prefill_replicas out, or take the closed form."
-            )
         load = check(single, architecture, hardware)
         question = Question.of(architecture, hardware, single, load, engine)
-        rules = schedule or question.schedule
-        return cls(question, rules, costs_of(question, rules))
+        rules, deployment = schedule or question.schedule, Deployment.of(question)
+        entry = question if deployment.decode is None else question.in_prefill()
+        costs = costs_of(question, rules)
+        return cls(question, rules, costs, deployment, entry, costs if entry is question else costs_of(entry, rules))
 
     def limits(self, load: ServedLoad) -> Limits:
-        """The rules and the pool for a load; the activations of its sequences stand beside the pool."""
-        cap = self.schedule.cap * int(self.question.load.dp)
-        sequences = min(load.clients or cap, cap)
-        found = self._limits.get(sequences)
+        """The rules and the pool of the engine that takes requests; the activations of its sequences stand beside the pool."""
+        part = self.deployment.entry
+        return self._limits_of(self.entry, load, part.replicas, part.ranks, 0.0 if self.deployment.decode else None)
+
+    def _decode_limits(self, load: ServedLoad) -> Limits:
+        part = self.deployment.decode or self.deployment.entry
+        return self._limits_of(self.question, load, part.replicas, part.ranks, None)
+
+    def _limits_of(self, question: Question, load: ServedLoad, replicas: int, ranks: int, reserve: float | None) -> Limits:
+        """`reserve` 0: no answer is ever beside the prompt."""
+        cap = self.schedule.cap * ranks
+        sequences = min(-(-(load.clients or cap) // replicas), cap)
+        key = (sequences, reserve is None)
+        found = self._limits.get(key)
         if found is None:
-            found = self._limits[sequences] = limits_of(self.question, self.schedule, float(sequences))
+            found = limits_of(question, self.schedule, float(sequences))
+            if reserve is not None:
+                found = found._replace(reserve=reserve, alone=True, rows=1, accepted=1.0)
+            self._limits[key] = found
         return found
 
     def _efficiency(self, load: ServedLoad, sent: Sending) -> Floats:
@@ -93,9 +106,12 @@ class Simulator:
         limits = self.limits(load)
         requests = Requests(sent.prompt, sent.output, sent.cached, self._efficiency(load, sent))
         records = _empty_records(sent)
+        quick = _is_compiled(form, load, limits.running_cap * self.deployment.rows)
+        if not self.deployment.alone:
+            return self._run_fleet(load, sent, requests, records, limits, quick)
         slots = _empty_slots(load.total, min(limits.running_cap, load.total) + 1)
         counters, clocks = np.zeros(kernel.COUNTERS, dtype=np.int64), np.zeros(kernel.CLOCKS)
-        if _is_compiled(form, load, limits.running_cap):
+        if quick:
             compiled("simulate")(self.costs, limits, requests, records, slots, counters, clocks, load.clients or 0)
             return _result(load, sent, records, limits)
         plain = as_lists(records)
@@ -103,6 +119,43 @@ class Simulator:
             as_lists(self.costs), limits, as_lists(requests), plain, as_lists(slots), counters.tolist(), clocks.tolist(), load.clients or 0
         )
         return _result(load, sent, Records(*(np.asarray(column) for column in plain)), limits)
+
+    def _run_fleet(self, load: ServedLoad, sent: Sending, requests: Requests, records: Records, limits: Limits, quick: bool) -> Simulation:
+        """The same for several engines, ranks or stages."""
+        at, decode_limits = self.deployment, self._decode_limits(load)
+        lengths = self.costs.lengths
+        units = at.fleet(lengths, np.zeros_like(lengths) if at.decode is None else cost_of_crossing(self.question, lengths))
+        traffic, slots = at.traffic(units, load.total), at.slots(load.total, (limits, decode_limits))
+        counters, clocks = at.counters()
+        clients = load.clients or 0
+        if quick:
+            compiled("serve")(
+                self.entry_costs, limits, self.costs, decode_limits, units, requests, records, traffic, slots, counters, clocks, clients
+            )
+        else:
+            records, traffic = as_lists(records), as_lists(traffic)
+            fleet.serve(
+                as_lists(self.entry_costs),
+                limits,
+                as_lists(self.costs),
+                decode_limits,
+                as_lists(units),
+                as_lists(requests),
+                records,
+                traffic,
+                as_lists(slots),
+                counters.tolist(),
+                clocks.tolist(),
+                clients,
+            )
+            records = Records(*(np.asarray(column) for column in records))
+            traffic = Traffic(*(np.asarray(column) for column in traffic))
+        if int(traffic.marks[state.DONE_SO_FAR]) < load.total:
+            raise ArithmeticError("a simulation stood still")
+        crossed = (
+            None if at.decode is None else Crossing(records.first, traffic.left_at, traffic.landed_at, traffic.second_at, traffic.busy_s)
+        )
+        return _result(load, sent, records, limits, at, crossed)
 
 
 def _is_compiled(form: Form, load: ServedLoad, cap: int) -> bool:
@@ -151,10 +204,18 @@ def _empty_slots(requests: int, slots: int) -> Slots:
         kept=whole(requests),
         kept_left=np.zeros(requests),
         kept_last=np.zeros(requests),
+        order=whole(requests),
     )
 
 
-def _result(load: ServedLoad, sent: Sending, records: Records, limits: Limits) -> Simulation:
+def _result(
+    load: ServedLoad,
+    sent: Sending,
+    records: Records,
+    limits: Limits,
+    deployment: Deployment | None = None,
+    crossed: Crossing | None = None,
+) -> Simulation:
     timeline = Timeline(records.send, records.arrive, records.start, records.first, records.finish, sent.output)
     duration = float(timeline.finished_s.max() - timeline.sent_s.min())
     sums, blocked = records.sums, records.blocked_s
@@ -171,5 +232,6 @@ def _result(load: ServedLoad, sent: Sending, records: Records, limits: Limits) -
         held_back={name: float(seconds) / duration for name, seconds in zip(state.LIMITS[1:], blocked[1:], strict=True)},
         preemptions=int(sums[state.PREEMPTIONS]),
         passes=int(sums[state.PASSES]),
-        pool_peak=float(sums[state.POOL_PEAK]) / limits.pool_bytes if known else None,
+        pool_peak=float(sums[state.POOL_PEAK]) / (limits.pool_bytes if deployment is None else 1.0) if known else None,
+        crossing=crossed,
     )

@@ -27,6 +27,8 @@ class Costs(NamedTuple):
     each further sequence, `prompt_floor_s` the least time of a pass with prompt tokens.
     By `lengths` of a sequence, from 1 up: `read_s`, the read of its cache in one decode step; `pair_s`, the attention of a whole prompt
     of that length at an efficiency of 1, per token of it; `prompt_read_s`, its read while a prompt is computed; `kv_bytes`, its cache.
+    Where `ranks` attention ranks share the experts all of this is one rank's, and `shared_s` is what a pass adds for the tokens of all of
+    them, by their mean: the ranks wait for each other.
     `straight`: `read_s` and `kv_bytes` grow by the same for every token, so that `read_each_s` and `kv_each_bytes` beyond the first one
     tell all.
     """
@@ -45,6 +47,8 @@ class Costs(NamedTuple):
     straight: bool
     read_each_s: float
     kv_each_bytes: float
+    shared_s: Column
+    ranks: int
 
 
 class Limits(NamedTuple):
@@ -94,6 +98,64 @@ class Records(NamedTuple):
     sums: Mutable
 
 
+class Fleet(NamedTuple):
+    """The engines that serve together, as units that run passes and rows of sequences.
+
+    A unit is an engine, or one of the groups of sequences that the stages of its pipeline work on at the same time: `unit_engine`,
+    `unit_first` (its first row), `unit_rows` (attention ranks, which wait for each other), `unit_role` (one of the places below).
+    `row_unit` is the unit of each row and `row_link` its place among those that send or take caches over the same link; the first
+    `entries` rows take requests. Stages of a pipeline: `stages`; a prompt goes through them in pieces of `piece_tokens`.
+    `crossing_s`, by lengths of a sequence, is how long its cache takes from one pool to the other.
+    """
+
+    unit_engine: Column
+    unit_first: Column
+    unit_rows: Column
+    unit_role: Column
+    row_unit: Column
+    row_link: Column
+    entries: int
+    stages: int
+    piece_tokens: float
+    lengths: Column
+    crossing_s: Column
+
+
+BOTH, PREFILL, DECODE = 0, 1, 2
+
+
+class Traffic(NamedTuple):
+    """What the units of a fleet do at the moment; the kernel's own memory, and what it records of caches that crossed.
+
+    By unit: `wakes`, the moment at which the first stage is free for it (below 0: it does not wait for that). By engine: `stage_free`,
+    `front_end`; by link: `link_free`. By row: `inside`, requests that were given to it and are not done with; `landed_head` and
+    `landed_sent`, of those that cross to it; `held`, of those that it keeps until they have. `waiting` lists prompts that no decode row
+    has taken yet; `marks` has its first and last place, the requests sent and done, and the row that is next in turn. By request: `row`,
+    the row that has it; `held_bytes` of the prefill pool; `left_at`, `landed_at`, `second_at`, the moments at which its cache sets off
+    and arrives and at which its second token comes. `busy_s` are seconds of passes by role, all units together.
+    """
+
+    wakes: Mutable
+    stage_free: Mutable
+    front_end: Mutable
+    link_free: Mutable
+    inside: Mutable
+    landed_head: Mutable
+    landed_sent: Mutable
+    held: Mutable
+    waiting: Mutable
+    marks: Mutable
+    row: Mutable
+    held_bytes: Mutable
+    left_at: Mutable
+    landed_at: Mutable
+    second_at: Mutable
+    busy_s: Mutable
+
+
+# Places in Traffic.marks.
+FIRST_WAITING, LAST_WAITING, SENT_SO_FAR, DONE_SO_FAR, NEXT_ROW = 0, 1, 2, 3, 4
+
 # Places in Records.sums: of the gaps their seconds and number; sequence-seconds of running; seconds of passes, and of those with prompts;
 # preemptions, passes, and the most bytes of the pool that were in use.
 GAP_S, GAP_N, RUNNING_S, BUSY_S, PROMPT_S, PREEMPTIONS, PASSES, POOL_PEAK = 0, 1, 2, 3, 4, 5, 6, 7
@@ -105,7 +167,8 @@ class Slots(NamedTuple):
 
     By slot: `request`; `context`, positions in the cache; `left`, tokens to come; `prompt_left`, tokens to compute before the next one
     comes; `taken`, bytes of the pool; `last`, moment of the last delivery; `chunk`, prompt tokens in the pass at hand.
-    `stack` lists preempted requests; by request: `kept`, the tokens to compute anew (0: never preempted), `kept_left`, `kept_last`.
+    `stack` lists preempted requests, `order` those that came, in order of arrival. By request: `kept`, the
+    tokens to compute anew (0: never preempted), `kept_left`, `kept_last`.
     """
 
     request: Mutable
@@ -119,3 +182,4 @@ class Slots(NamedTuple):
     kept: Mutable
     kept_left: Mutable
     kept_last: Mutable
+    order: Mutable

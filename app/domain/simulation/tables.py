@@ -11,6 +11,7 @@ import numpy as np
 from app.domain.constants import default
 from app.domain.memory import footprint
 from app.domain.phases import Question, price_pass
+from app.domain.pools import Transfer
 from app.domain.roofline import PricedPass, attention_efficiency
 from app.domain.schedule import Schedule
 from app.domain.simulation.load import Floats, Wholes
@@ -35,19 +36,20 @@ def grid_to(most: float, points: int) -> Floats:
 
 
 def costs_of(question: Question, schedule: Schedule) -> Costs:
-    """The tables of a question whose load is a single sequence (batch 1, no clients)."""
+    """The tables of a question whose load is a single sequence (batch 1, no clients), of one attention rank where there are several."""
     rows, ranks = int(question.load.rows), int(question.load.dp)
-    tokens = grid_to(ranks * max(schedule.chunk, schedule.cap * rows), _TOKEN_POINTS)
+    tokens = grid_to(max(schedule.chunk, schedule.cap * rows), _TOKEN_POINTS)
     lengths = grid_to(_LONGEST, _LENGTH_POINTS)
     passes = _Passes(question)
-    read = passes.decode_read(lengths, rows)
+    read = ranks * passes.decode_read(lengths, rows)
     kept = _cache_bytes(question, lengths)
-    prompt_read = passes.prompt_read(lengths)
+    prompt_read = ranks * passes.prompt_read(lengths)
     each = float(question.rates.per_sequence_s)
+    shared = passes.shared(tokens)
     return Costs(
         tokens=tokens,
-        decode_s=passes.decode(tokens, rows),
-        prompt_s=passes.prompt(tokens) - np.interp(tokens / ranks, lengths, prompt_read) - each,
+        decode_s=passes.decode(ranks * tokens, rows) - shared,
+        prompt_s=passes.prompt(tokens) - np.interp(tokens, lengths, prompt_read) - ranks * each - shared,
         logits_s=passes.logits(tokens),
         sequence_s=each,
         prompt_floor_s=0.0 if question.textbook else question.architecture.depth * float(question.rates.prefill_floor_per_layer_s),
@@ -59,17 +61,22 @@ def costs_of(question: Question, schedule: Schedule) -> Costs:
         straight=_is_straight(lengths, read) and _is_straight(lengths, kept),
         read_each_s=_slope(lengths, read),
         kv_each_bytes=_slope(lengths, kept),
+        shared_s=shared,
+        ranks=ranks,
     )
 
 
 def limits_of(question: Question, schedule: Schedule, sequences: float) -> Limits:
-    """The engine's rules with the memory that this device has beside the weights and the activations of so many sequences."""
+    """The engine's rules for one attention rank, with the memory of a device beside the weights and the activations of `sequences` in all.
+
+    The groups of sequences that the stages of a pipeline work on have an even share of the pool and of the cap each.
+    """
     kept = 0.0 if schedule.reservation >= 1.0 else _WATERMARK
-    ranks = int(question.load.dp)
-    pool = ranks * _pool_bytes(question, sequences)
+    groups = int(question.load.pp)
+    pool = _pool_bytes(question, sequences) / groups
     return Limits(
-        chunk_tokens=ranks * schedule.chunk,
-        running_cap=ranks * schedule.cap,
+        chunk_tokens=schedule.chunk,
+        running_cap=max(schedule.cap // groups, 1),
         pool_bytes=pool,
         admit_bytes=pool * (1.0 - kept),
         reserve=schedule.reservation,
@@ -79,6 +86,12 @@ def limits_of(question: Question, schedule: Schedule, sequences: float) -> Limit
         serial_s=float(question.rates.serial_front_end_s),
         parallel_s=float(question.rates.front_end_s),
     )
+
+
+def cost_of_crossing(question: Question, lengths: Floats) -> Floats:
+    """Seconds in which the cache of a sequence of each length crosses from the prefill pool to the decode pool."""
+    load = replace(question.load, prompt_tokens=lengths, cached_prefix_tokens=0.0)
+    return _over(lengths, Transfer.of(replace(question, load=load)).seconds)
 
 
 def prompt_efficiency(question: Question, prompt: Wholes) -> Floats:
@@ -110,10 +123,21 @@ class _Passes:
         return _over(lengths, self._step(float(rows), context, _MANY) - self._step(float(rows), 0.0, _MANY)) / _MANY
 
     def prompt(self, tokens: Floats) -> Floats:
-        """So many tokens of prompts, the attention's arithmetic left out; several prompts go to as many attention ranks."""
-        load = self.question.load
-        prompts = np.clip(np.ceil(tokens / load.prompt_tokens), 1.0, load.dp)
-        return _over(tokens, self._seconds(tokens / prompts, 0.0, prompts, 1.0 / prompts, _NO_ARITHMETIC, True))
+        """A prompt of so many tokens on every attention rank, the attention's arithmetic left out."""
+        return _over(tokens, self._seconds(tokens, 0.0, self.question.load.dp, 1.0, _NO_ARITHMETIC, True))
+
+    def shared(self, tokens: Floats) -> Floats:
+        """What so many tokens on each of several attention ranks take where all ranks' tokens meet: experts, and the way to them."""
+        ranks = self.question.load.dp
+        if ranks == 1:
+            return np.zeros_like(tokens)
+
+        def seconds(everywhere: Quantity) -> Quantity:
+            one = pass_numbers(1.0).parts
+            numbers = replace(pass_numbers(everywhere), rank=one)
+            return _without_floor(price_pass(self.question, numbers, _NO_ARITHMETIC, False))
+
+        return _over(tokens, seconds(ranks * tokens) - seconds(1.0))
 
     def prompt_read(self, lengths: Floats) -> Floats:
         """The read of a context while a prompt is computed."""
@@ -165,4 +189,5 @@ def _slope(lengths: Floats, values: Floats) -> float:
 
 
 def _over(grid: Floats, values: Quantity) -> Floats:
-    return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), grid.shape))
+    # A copy: what is broadcast cannot be written, which numba takes for another type, to be compiled anew.
+    return np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), grid.shape), order="C")

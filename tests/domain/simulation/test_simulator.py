@@ -189,12 +189,6 @@ def test_what_cannot_be_sent_is_refused_by_its_field(simulator: Simulator, load:
     assert refused.value.field == field
 
 
-def test_a_pipeline_is_refused() -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        Simulator.of(LLAMA_8B, SERVER, Request(pp=2))
-    assert refused.value.field == "pp"
-
-
 def test_both_forms_agree_on_a_real_load(simulator: Simulator) -> None:
     pytest.importorskip("numba")
     load = ServedLoad(1500, 60, clients=40, requests_per_client=3, shortest_length=0.7, seed=2)

@@ -5,7 +5,7 @@ whether the lengths of a load were drawn around their nominal value.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.catalog import Catalog
 from app.catalog.names import slugify
@@ -102,7 +102,7 @@ def _request(one: Measurement, architecture: ModelArchitecture, equal: bool) -> 
     served = one.kind != "stream"
     cores = at.devices if at.tp > at.devices and at.devices * at.pp >= 1 else at.tp
     prompt, cached = _prompt(one)
-    return Request(
+    found = Request(
         prompt_tokens=prompt,
         output_tokens=one.output_tokens or SHORT_OUTPUT,
         batch=1 if served else max(round(one.sequences), 1),
@@ -116,6 +116,23 @@ def _request(one: Measurement, architecture: ModelArchitecture, equal: bool) -> 
         moe_dtype=experts,
         kv_dtype=one.kv_dtype or _cache_format(one, architecture),
         shortest_length=1.0 if equal else SHORTEST_DRAWN,
+    )
+    return _with_pools(found, one, architecture.expert_layers > 0)
+
+
+def _with_pools(request: Request, one: Measurement, experts: bool) -> Request:
+    """The request to the pools of a row that says how many workers each has; else to one decode worker, with all the clients there are."""
+    ahead = one.prefill_layout
+    if ahead is None or one.prefill_workers is None or one.decode_workers is None:
+        return request
+    return replace(
+        request,
+        concurrency=max(round(one.sequences * one.decode_workers), 1),
+        prefill_replicas=one.prefill_workers,
+        decode_replicas=one.decode_workers,
+        prefill_tp=ahead.tp,
+        prefill_dp=ahead.dp,
+        prefill_ep=ahead.ep if experts else 1,
     )
 
 

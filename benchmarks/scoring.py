@@ -63,14 +63,14 @@ def points_of(asked: Asked) -> list[Point]:
     prediction = _predict(asked, asked.request)
     found = []
     if row.tpot_s is not None:
-        alone = row.kind == "disaggregated"
+        alone = row.kind == "disaggregated"  # no prompt falls between two tokens, also where its pools are not stated
         itl = prediction.itl_s - (prediction.interference_s if alone else 0.0)
         scale = itl / prediction.itl_s
         low, high = (edge * scale for edge in prediction.itl_range_s)
         found.append(Point(asked, "decode", row.tpot_s, itl, low, high, prediction.decode.floor_s))
     first = row.first_token_s
     if first is not None:
-        if row.prefill_layout is not None:
+        if row.prefill_layout is not None and prediction.pools is None:
             at = row.prefill_layout
             pool = replace(asked.request, concurrency=None, batch=1, tp=at.tp, dp=at.dp, ep=at.ep if asked.experts else 1)
             prediction = _predict(asked, pool)
@@ -132,8 +132,12 @@ def vendor(point: Point) -> Hashable:
 
 
 def kind_of_row(point: Point) -> str:
-    """Served, disaggregated or stream, and the class of the model."""
-    return f"{point.asked.measurement.kind}, {'mixture' if point.asked.experts else 'dense'}"
+    """Served, disaggregated (and whether the source says how many workers each pool has) or stream, and the class of the model."""
+    row = point.asked.measurement
+    kind: str = row.kind
+    if row.kind == "disaggregated":
+        kind += " on stated pools" if point.asked.request.prefill_replicas is not None else " without a count of workers"
+    return f"{kind}, {'mixture' if point.asked.experts else 'dense'}"
 
 
 def quantised(point: Point) -> str:

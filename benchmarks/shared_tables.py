@@ -92,6 +92,8 @@ def _served(row: Row) -> Measurement | Refused:
         ttft_s=_milliseconds(row["ttft_ms"]),
         tpot_s=_milliseconds(row["tpot_ms"]),
         prefill_layout=_layout(row, "prefill_") if split else None,
+        prefill_workers=(_whole(row["prefill_num_workers"]) or None) if split else None,
+        decode_workers=(_whole(row["decode_num_workers"]) or None) if split else None,
     )
 
 

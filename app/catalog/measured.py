@@ -15,7 +15,7 @@ from app.domain.measurement import Layout, Measurement
 
 PATH = Path(__file__).with_name("measured.csv")
 _TEXTS = ("id", "kind", "source", "engine", "engine_version", "model", "hardware", "weight_dtype", "expert_dtype", "kv_dtype")
-_COUNTS = ("prompt_tokens", "output_tokens", "context_tokens")
+_COUNTS = ("prompt_tokens", "output_tokens", "context_tokens", "prefill_workers", "decode_workers")
 _TIMES = ("ttft_s", "prefill_s", "tpot_s")
 COLUMNS = (*_TEXTS, "layout", "prefill_layout", "sequences", *_COUNTS, *_TIMES, "flags")
 

@@ -33,7 +33,8 @@ class Measurement:
     """One row. Names of engine, model and device are the source's own; `sequences` is clients (served) or the batch (stream).
 
     `prompt_tokens` are processed in prefill; in decode `context_tokens` are in the cache before the first step, and `output_tokens`
-    are generated. A disaggregated row's `layout` is one decode worker's and its `sequences` that worker's share of the clients.
+    are generated. A disaggregated row's `layout` is one decode worker's and its `sequences` that worker's share of the clients, or all of
+    them where its source does not say how many workers there were (`prefill_workers`, `decode_workers`).
     """
 
     id: str
@@ -55,6 +56,8 @@ class Measurement:
     prefill_s: float | None = None
     tpot_s: float | None = None
     prefill_layout: Layout | None = None
+    prefill_workers: int | None = None
+    decode_workers: int | None = None
     flags: tuple[str, ...] = ()
 
     @property

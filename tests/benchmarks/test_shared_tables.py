@@ -170,4 +170,5 @@ def test_a_disaggregated_row_is_one_decode_worker(tmp_path: Path) -> None:
     )
     assert isinstance(row, Measurement)
     assert (row.kind, row.sequences) == ("disaggregated", 32)
+    assert (row.prefill_workers, row.decode_workers) == (None, 2)
     assert (row.layout, row.prefill_layout) == (Layout(8, 8, ep=8), Layout(4, 4, ep=4))

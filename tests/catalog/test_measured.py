@@ -31,7 +31,15 @@ SERVED = Measurement(
 
 def test_a_measurement_survives_writing_and_reading(tmp_path: Path) -> None:
     pools = Measurement(
-        **{**SERVED.__dict__, "id": "a2", "kind": "disaggregated", "prefill_layout": Layout(2, 2), "ttft_s": None, "prompt_tokens": None}
+        **{
+            **SERVED.__dict__,
+            "id": "a2",
+            "kind": "disaggregated",
+            "prefill_layout": Layout(2, 2),
+            "prefill_workers": 3,
+            "ttft_s": None,
+            "prompt_tokens": None,
+        }
     )
     write(tmp_path / "rows.csv", [SERVED, pools])
     assert read(tmp_path / "rows.csv") == [SERVED, pools]

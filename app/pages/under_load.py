@@ -15,7 +15,8 @@ from app.services.under_load import UnderLoad, simulate, spread_of_ttft
 
 # A page that was not asked to simulate waits for so much at most, requests times the clients beside each: about 0.2 s, in plain Python or
 # where the compiled kernel is at hand. Who asks for it waits for whatever the simulator takes, and for the compiler the first time.
-_UNASKED_PLAIN, _UNASKED_COMPILED = 40_000, 10_000_000
+# Engines beside each other are slower and not compiled for that.
+_UNASKED_PLAIN, _UNASKED_COMPILED, _UNASKED_FLEET = 40_000, 10_000_000, 8_000
 _ASKED = "simulate"
 _TARGETS = ("ttft_target_ms", "tpot_target_ms")
 _MILLI = 1e-3
@@ -45,7 +46,9 @@ def load_view(found: Answer, query: Mapping[str, str]) -> LoadView | None:
         return None
     targets = {key: query.get(key, "")[:20] for key in _TARGETS}
     work = request.concurrency**2 * request.requests_per_client
-    if work > (_UNASKED_COMPILED if is_ready() else _UNASKED_PLAIN) and not query.get(_ASKED):
+    several = request.prefill_replicas is not None or max(request.dp, request.pp) > 1
+    most = _UNASKED_FLEET if several else _UNASKED_COMPILED if is_ready() else _UNASKED_PLAIN
+    if work > most and not query.get(_ASKED):
         each = count(request.requests_per_client)
         longer = f"{count(request.concurrency)} clients with {each} requests each take longer than a page should."
         return LoadView(longer, on_request=True, targets=targets)

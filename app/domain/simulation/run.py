@@ -28,6 +28,8 @@ Form = Literal["plain", "compiled", "best"]
 # numba is imported; the others take about a quarter of a minute on one core.
 _WORTH_COMPILING = 60_000
 _MOST_PLAIN, _MOST_COMPILED = 2_000_000, 200_000_000
+# Engines beside each other: about five times slower, and compiled once in a version for half a minute.
+_FLEET_PLAIN = 400_000
 # Sequences that run together under an open load, as far as the amount of work goes.
 _OPEN = 64
 
@@ -106,7 +108,7 @@ class Simulator:
         limits = self.limits(load)
         requests = Requests(sent.prompt, sent.output, sent.cached, self._efficiency(load, sent))
         records = _empty_records(sent)
-        quick = _is_compiled(form, load, limits.running_cap * self.deployment.rows)
+        quick = _is_compiled(form, load, limits.running_cap * self.deployment.rows, not self.deployment.alone)
         if not self.deployment.alone:
             return self._run_fleet(load, sent, requests, records, limits, quick)
         slots = _empty_slots(load.total, min(limits.running_cap, load.total) + 1)
@@ -158,20 +160,21 @@ class Simulator:
         return _result(load, sent, records, limits, at, crossed)
 
 
-def _is_compiled(form: Form, load: ServedLoad, cap: int) -> bool:
+def _is_compiled(form: Form, load: ServedLoad, cap: int, several: bool) -> bool:
     """Whether the compiled form runs this load. Raises InvalidRequest for more than a server should wait for."""
+    worth, most_plain = (_FLEET_PLAIN, _FLEET_PLAIN) if several else (_WORTH_COMPILING, _MOST_PLAIN)
     work = load.total * min(load.clients or _OPEN, cap)
     if form == "plain" or not can_compile():
         if form == "compiled":
             raise ModuleNotFoundError("The compiled form needs numba: install phaseline[speed].")
-        if form == "best" and work > _MOST_PLAIN:
+        if form == "best" and work > most_plain:
             raise InvalidRequest(
                 "requests", f"{load.total:,} requests take plain Python too long; send fewer, or install numba (phaseline[speed])."
             )
         return False
     if work > _MOST_COMPILED:
         raise InvalidRequest("requests", f"{load.total:,} requests with so many beside each take too long; send fewer.")
-    return form == "compiled" or work >= _WORTH_COMPILING
+    return form == "compiled" or work >= worth
 
 
 def _empty_records(sent: Sending) -> Records:

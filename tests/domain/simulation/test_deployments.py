@@ -149,17 +149,3 @@ def test_with_no_way_to_go_pools_are_separate_queues() -> None:
     alone = simulated(replace(BASE, concurrency=1))
     assert found.itl_s == pytest.approx(alone.itl_s, rel=0.1)
     assert found.ttft.mean == pytest.approx(alone.ttft.mean, rel=0.1)
-
-
-def test_a_deployment_compiled_is_the_same() -> None:
-    pytest.importorskip("numba")
-    request = replace(BASE, concurrency=12, prefill_replicas=2, decode_replicas=2, requests_per_client=3)
-    simulator = Simulator.of(LLAMA_8B, SERVER, request, engine=ENGINE)
-    load = ServedLoad(800, 40, clients=12, requests_per_client=3, shortest_length=0.7, seed=2)
-    plain, fast = simulator.run(load, "plain"), simulator.run(load, "compiled")
-    for name in ("sent_s", "arrived_s", "admitted_s", "first_s", "finished_s"):
-        assert np.array_equal(getattr(plain.timeline, name), getattr(fast.timeline, name)), name
-    assert plain.crossing is not None
-    assert fast.crossing is not None
-    assert np.array_equal(plain.crossing.second_s, fast.crossing.second_s)
-    assert np.array_equal(plain.gap_counts, fast.gap_counts)

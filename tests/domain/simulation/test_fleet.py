@@ -153,6 +153,7 @@ def test_one_engine_is_the_engine_of_the_other_kernel_to_the_last_bit(alone: boo
     assert one.sums[state.PREEMPTIONS] == several.sums[state.PREEMPTIONS]
 
 
+@pytest.mark.timeout(900)  # half a minute of a core where its machine code was not kept
 def test_the_compiled_form_gives_the_same_numbers() -> None:
     pytest.importorskip("numba")
     lengths = costs().lengths

@@ -53,7 +53,7 @@ def watched(
     loop = _Loop(costs, limits, requests, sent_s, clients, noise, random)
     total = len(requests.prompt)
     for index in range(min(clients, total) if clients else total):
-        kernel.send(limits, loop.records, loop.n, loop.t, loop.records.send[index])
+        kernel.send(limits, loop.records, loop.slots, loop.n, loop.t, loop.records.send[index])
     while loop.n[kernel.DONE] < total:
         loop.one_pass()
     return loop.stream()
@@ -91,6 +91,7 @@ class _Loop:
             kept=[0] * total,
             kept_left=[0.0] * total,
             kept_last=[0.0] * total,
+            order=[0] * total,
         )
         self.n, self.t = [0] * kernel.COUNTERS, [0.0] * kernel.CLOCKS
         self.deliveries: list[list[float]] = [[] for _ in range(total)]

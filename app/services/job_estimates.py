@@ -6,7 +6,7 @@ from app.domain.errors import InvalidRequest
 from app.domain.prediction import Prediction
 from app.jobs import DeviceFacts, Estimate, JobParameters
 from app.jobs.inprocess_sweep import InprocessSweep
-from app.services.predicting import FOUNDING_HARDWARE, answer, question_of
+from app.services.predicting import answer, question_of
 from app.services.profiles import ProfileBook
 
 # The share of a device's memory that a job may plan with, and what a framework takes before any weight.
@@ -16,7 +16,8 @@ _FRAMEWORK_BYTES = 1024**3
 MOST_NUMPY_PARAMETERS = 160_000_000
 # Random weights are drawn and cast at about this rate on one core.
 _WEIGHTS_PER_S = 5e7
-_ANY_HARDWARE = FOUNDING_HARDWARE
+# A device that states a rate for every format of a job: only the memory of what is priced there is used.
+_ANY_HARDWARE = "h100-sxm5-80gb"
 
 
 def refined(book: ProfileBook, parameters: JobParameters, device: DeviceFacts) -> Estimate:

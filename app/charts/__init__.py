@@ -13,6 +13,7 @@ from app.charts.distribution import distribution, distributions
 from app.charts.heatmap import heatmap
 from app.charts.layout import Figure
 from app.charts.roofline import roofline
+from app.charts.telemetry import telemetry_chart
 from app.charts.theme import DARK, LIGHT, MARK, NAMES, Theme, coloured, template
 from app.charts.trend import trend
 from app.charts.waterfall import waterfall
@@ -28,6 +29,7 @@ CHARTS: Mapping[str, Chart] = {
     "heatmap": heatmap,
     "trend": trend,
     "waterfall": waterfall,
+    "telemetry": telemetry_chart,
 }
 
 

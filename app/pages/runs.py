@@ -6,16 +6,19 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Request
-from fastapi.responses import Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse, Response
 
 from app.domain.errors import InvalidRequest
 from app.domain.text import clean_text
 from app.formats import current_versions
 from app.pages.black_box_view import black_box_view
+from app.pages.measured_view import measured_values
 from app.pages.reading_view import past_readings
 from app.pages.rendering import page_context, render
 from app.pages.run_view import run_page_values
 from app.services import baselines, black_box, rereading, runs
+from app.services.measured import keep_rates
 from app.services.noise import series_of_run
 from app.store import run_list
 from app.store.records import RunFilters
@@ -118,9 +121,19 @@ def run_page(request: Request, run_id: RunId) -> Response:
         standing = baselines.standing(session, view.stored)
     values = {
         **run_page_values(view, samples),
+        **measured_values(context, view),
         "readings": readings,
         "standing": standing,
         "black_box": black_box_view(black_box.for_page(context, view)),
         "in_series": series_of_run(view.stored) is not None,
     }
     return render(request, "pages/run.html", values)
+
+
+@router.post("/runs/{run_id}/device")
+async def post_device(request: Request, run_id: RunId) -> Response:
+    """Put the rates of a microbenchmark into a profile, and go to it."""
+    async with request.form() as form:
+        values = {key: value for key in ("update", "clone_of", "name") if isinstance(value := form.get(key), str)}
+    kept = await run_in_threadpool(keep_rates, page_context(request), run_id, values)
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/hardware/{kept.profile.slug}", status_code=303)

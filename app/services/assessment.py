@@ -46,6 +46,8 @@ def assess(
     run: Run, architecture: ModelArchitecture | None, hardware: HardwareProfile | None, engine: EngineProfile | None = None
 ) -> Assessment:
     """Price the run's own workload on its model and device and set the measured phases against it. Never raises for a priced model."""
+    if run.labels.get("kind") == "device_microbench":
+        return Assessment(reasons=("No model was run: this measures the device alone.",))
     reasons = _missing(run, architecture, hardware)
     if reasons or architecture is None or hardware is None:
         return Assessment(reasons=tuple(reasons))

@@ -197,6 +197,22 @@ def update_hardware(context: Context, slug: str, values: Mapping[str, Any]) -> H
     return profile
 
 
+def store_hardware(context: Context, profile: HardwareProfile) -> HardwareProfile:
+    """Store a device of the user's own as it is, under the slug of its name. Raises SlugTaken or InvalidRequest."""
+    if not slug_of(profile.name):
+        raise InvalidRequest("name", "The name needs at least one letter or digit.")
+    named = replace(profile, slug=slug_of(profile.name))
+    with context.database.write() as session:
+        HARDWARE.create(session, _new_hardware(named), datetime.now(UTC))
+    return named
+
+
+def replace_hardware(context: Context, slug: str, profile: HardwareProfile) -> None:
+    """Put `profile` in place of a user's device. Raises UnknownName or ReadOnlyProfile."""
+    with context.database.write() as session:
+        HARDWARE.update(session, slug, _new_hardware(profile), datetime.now(UTC))
+
+
 def delete_hardware(context: Context, slug: str) -> None:
     """Delete a user's device; runs that name it keep their words. Raises NotFound or ReadOnlyProfile."""
     find_hardware(read_book(context), slug)

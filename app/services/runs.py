@@ -15,7 +15,9 @@ from app.domain.hardware import HardwareProfile
 from app.domain.identity import SAID, Word, corrected, together, with_words, words_of
 from app.domain.run import RequestSamples
 from app.domain.suggestion import Suggestion
+from app.domain.telemetry import Telemetry
 from app.formats import current_versions
+from app.formats.phaseline_document import FORMAT as OWN_FORMAT
 from app.services.assessment import Assessment, assess
 from app.services.context import Context
 from app.services.identity import said
@@ -26,6 +28,7 @@ from app.services.suggesting import hints, hints_json
 from app.services.summary import run_summary
 from app.store import requests as request_rows
 from app.store import run_list, runs, uploads
+from app.store import telemetry as telemetry_rows
 from app.store.records import RequestPage, RunChanges, RunFilters, RunListItem, RunPage, StoredRun
 from app.store.series_runs import NOT_SETTINGS
 
@@ -175,6 +178,14 @@ def samples(context: Context, run_id: int) -> RequestSamples | None:
     """The per-request samples of a run, None when its file had none."""
     with context.database.read() as session:
         return request_rows.load(session, run_id)
+
+
+def telemetry(context: Context, found: RunView) -> Telemetry | None:
+    """What the device did while a run lasted, None where nobody watched: only our own measurements have it."""
+    if found.stored.run.format != OWN_FORMAT:
+        return None
+    with context.database.read() as session:
+        return telemetry_rows.load(session, found.id)
 
 
 def request_page(context: Context, run_id: int, start: int, limit: int) -> RequestPage:

@@ -16,7 +16,7 @@ from app.store.tables import RunReadingRow, RunRow, UploadRow, metadata
 from app.store.uploads import PreparedRun, insert_parts, insert_runs
 
 _KEPT_COLUMNS = frozenset({"notes", "created_at", "updated_at", "project", "search"})
-_PARTS = ("metric_value", "request_samples")
+_PARTS = ("metric_value", "request_samples", "run_telemetry")
 
 
 @dataclass(frozen=True)

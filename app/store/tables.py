@@ -243,6 +243,15 @@ class MetricValueRow(Table, table=True):
     n: int | None = Field(default=None, sa_type=BigInteger)
 
 
+class RunTelemetryRow(Table, table=True):
+    """What a device did while a run lasted: {"t_s": [...], "channels": {key: [...]}}, thinned by the importer."""
+
+    __tablename__ = "run_telemetry"
+
+    run_id: int = Field(primary_key=True, sa_type=BigInteger, foreign_key="run.id", ondelete="CASCADE")
+    series: dict[str, Any] = Field(sa_type=FiniteJson)
+
+
 class RequestSamplesRow(Table, table=True):
     """That a run has per-request samples: how many requests, how many gaps between chunks, and the texts of its errors."""
 

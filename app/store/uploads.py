@@ -1,7 +1,7 @@
 """Original files and the runs read from them, stored in one transaction or not at all."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -15,6 +15,7 @@ from app.store.records import NewRun, NewUpload, SavedUpload, Upload
 from app.store.requests import SampleRows, to_sample_rows
 from app.store.rows import RunRows, to_rows
 from app.store.tables import RunRow, UploadChunkRow, UploadRow, metadata
+from app.store.telemetry import to_telemetry_row
 from app.store.types import is_id
 
 CHUNK_BYTES = 1024 * 1024
@@ -36,6 +37,7 @@ class PreparedRun:
 
     rows: RunRows
     samples: SampleRows | None
+    telemetry: Mapping[str, Any] | None = None
 
 
 def store(database: Database, upload: NewUpload, content: BinaryIO, runs: Sequence[NewRun]) -> SavedUpload:
@@ -58,7 +60,7 @@ def store(database: Database, upload: NewUpload, content: BinaryIO, runs: Sequen
 
 def prepare(new: NewRun, upload: NewUpload, seq_in_file: int) -> PreparedRun:
     """A run as rows, encoded; `seq_in_file` counts from 0."""
-    return PreparedRun(to_rows(new, upload, seq_in_file), to_sample_rows(new.run.samples))
+    return PreparedRun(to_rows(new, upload, seq_in_file), to_sample_rows(new.run.samples), to_telemetry_row(new.run.telemetry))
 
 
 def pack(content: BinaryIO) -> PackedFile:
@@ -175,8 +177,10 @@ def insert_runs(session: Session, upload_id: int, runs: Sequence[PreparedRun]) -
 
 
 def insert_parts(session: Session, numbered: Sequence[tuple[int, PreparedRun]]) -> None:
-    """The figures and samples of runs, beside their rows."""
+    """The figures, samples and telemetry of runs, beside their rows."""
     _insert_all(session, "metric_value", [{**row, "run_id": run_id} for run_id, run in numbered for row in run.rows.metrics])
+    watched = [(run_id, run.telemetry) for run_id, run in numbered if run.telemetry is not None]
+    _insert_all(session, "run_telemetry", [{**telemetry, "run_id": run_id} for run_id, telemetry in watched])
     sampled = [(run_id, run.samples) for run_id, run in numbered if run.samples is not None]
     _insert_all(session, "request_samples", [{**samples.head, "run_id": run_id} for run_id, samples in sampled])
     _insert_all(session, "sample_chunk", [{**row, "run_id": run_id} for run_id, samples in sampled for row in samples.chunks])

@@ -31,6 +31,8 @@ CONTRACT = {
     "/api/v1/runs/{run_id}/requests": {"get"},
     "/api/v1/runs/{run_id}/original": {"get"},
     "/api/v1/runs/{run_id}/decomposition": {"get"},
+    "/api/v1/runs/{run_id}/telemetry": {"get"},
+    "/api/v1/runs/{run_id}/device": {"get", "post"},
     "/api/v1/runs/{run_id}/diagnosis": {"get"},
     "/api/v1/runs/{run_id}/levers": {"get"},
     "/api/v1/runs/{run_id}/black-box": {"get"},

@@ -28,6 +28,7 @@ from app.domain.point import Point
 from app.domain.point_change import Pricing
 from app.domain.prediction import Request
 from app.domain.run import Distribution, Run
+from app.domain.telemetry import Telemetry
 from app.domain.trends import TrendPoint, trend
 from tests.domain.subjects import LLAMA_8B
 from tests.made_up import H100, measured_run, operator_prediction, request_samples, textbook_prediction
@@ -64,6 +65,16 @@ def trend_chart() -> TrendChart:
 
 TREND = trend_chart()
 TEXTBOOK, FULL = textbook_prediction(), operator_prediction()
+WATCHED = Telemetry(
+    np.arange(6.0),
+    {
+        "sm_clock_hz": np.array([1.98e9, 1.98e9, np.nan, 1.7e9, 1.7e9, 1.98e9]),
+        "power_w": np.full(6, 400.0),
+        "temperature_c": np.arange(60.0, 66.0),
+        "busy": np.full(6, 0.95),
+        "throttle_reasons": np.array([0.0, 1.0, 0.0, 4.0, 4.0, 0.0]),
+    },
+)
 INPUTS: dict[str, tuple[str, Any]] = {
     "founding roofline": ("roofline", roofline_of(TEXTBOOK, CEILINGS)),
     "roofline with operators": ("roofline", roofline_of(FULL, CEILINGS)),
@@ -85,6 +96,9 @@ INPUTS: dict[str, tuple[str, Any]] = {
     "two distributions": ("distributions", (NamedSpread("A", spread()), NamedSpread(HOSTILE, spread(samples=False)))),
     "map with a boundary": ("heatmap", heat_map(LLAMA_8B, H100, Request(prompt_tokens=1000, output_tokens=50), None, "context", "decode")),
     "map that no cell of fits": ("heatmap", heat_map(LLAMA_8B, replace(H100, memory_bytes=1e9), Request(), None, "prompt", "throughput")),
+    "telemetry of a GPU that was slowed": ("telemetry", WATCHED),
+    "telemetry of a processor": ("telemetry", replace(WATCHED, channels={"cpu_busy_cores": np.full(6, 1.5)})),
+    "telemetry without a drawn channel": ("telemetry", replace(WATCHED, channels={"other_processes": np.zeros(6)})),
     "waterfall by the model": ("waterfall", attributed(True)),
     "waterfall per token": ("waterfall", attributed(False)),
     "seven distributions": ("distributions", tuple(NamedSpread(f"run {index}", spread()) for index in range(7))),
@@ -278,3 +292,11 @@ def test_what_is_not_explained_is_hatched_and_never_hidden() -> None:
     over = traces("decomposition over-predicted")["Over-predicted"]
     assert over["x"][0] < 0
     assert "over-predicted by" in over["hovertext"][0]
+
+
+def test_a_stretch_in_which_the_device_was_slowed_is_shaded_behind_every_strip() -> None:
+    drawn = figure("telemetry", WATCHED)
+    # the power limit (4) from the fourth sample on; being idle (1) slows nothing
+    assert [(shape["x0"], shape["x1"]) for shape in drawn["layout"]["shapes"]] == [(3.0, 5.0)]
+    assert [trace["name"] for trace in drawn["data"]] == ["Core clock", "Power", "Temperature", "Busy, as the driver reports it"]
+    assert drawn["layout"]["yaxis"]["domain"][0] > drawn["layout"]["yaxis2"]["domain"][1]

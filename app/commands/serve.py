@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 import uvicorn
+from fastapi.concurrency import run_in_threadpool
 
 from app import __version__
 from app.commands.local_worker import LocalWorker
@@ -47,20 +48,22 @@ def serve(
         worker = LocalWorker(_own_address(settings, port), local_token(context, context.clock.now()))
         worker.start()
     try:
-        _Server(config, context.bell.close).run(sockets=[listener])
+        _Server(config, context.bell.close, worker).run(sockets=[listener])
     finally:
         if worker is not None:
             worker.stop()
 
 
 class _Server(uvicorn.Server):
-    """Tells those who wait in a call that the server stops, so that none of them holds the stop up."""
+    """Ends the worker beside it while that can still give its job back, and tells those who wait in a call that the server stops."""
 
-    def __init__(self, config: uvicorn.Config, stopping: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, stopping: Callable[[], None], worker: LocalWorker | None) -> None:
         super().__init__(config)
-        self._tell = stopping
+        self._tell, self._worker = stopping, worker
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._worker is not None:
+            await run_in_threadpool(self._worker.stop)
         self._tell()
         await super().shutdown(sockets)
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from app.jobs import KINDS
 from app.logs import configure_logging, redactor
 from app.settings import load_settings
 from app.worker.agent import Agent, Options
@@ -27,12 +28,16 @@ def worker(
     shown = token or settings.worker_token
     if shown:
         redactor.learn(shown)
+    # The measuring process reads these from its environment; a .env file is not in it.
+    for name, path in (("PHASELINE_LLAMA_BENCH", settings.llama_bench), ("PHASELINE_LLAMA_MODELS", settings.llama_models)):
+        if path is not None:
+            os.environ[name] = str(path.resolve())
     if until_stdin_ends:
         threading.Thread(target=_stop_when_stdin_ends, daemon=True).start()
     agent = Agent(
         Server(server or settings.server_address, shown),
         State(settings.resolved_worker_dir),
-        Options(name=settings.worker_name, once=once),
+        Options(name=settings.worker_name, once=once, kinds=[kind for kind in KINDS if kind != "llama_bench" or settings.llama_bench]),
     )
     code = agent.run()
     if code:

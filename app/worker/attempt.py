@@ -16,6 +16,7 @@ from app.worker.devices import Device
 from app.worker.keys import KeyMissing, resolved
 from app.worker.reports import Reports
 from app.worker.scratch import make_folder, remove
+from app.worker.surroundings import Surroundings
 
 GRACE_S = 10.0
 _LOOK_EVERY_S = 0.1
@@ -64,6 +65,7 @@ class Attempt:
             return End("refused", str(error))
         oom_before = _oom_kills()
         child = Child(self._command(str(self._job["kind"]), self.folder), self.folder)
+        around = Surroundings(self._device, child.pid)
         forced: End | None = None
         until = time.monotonic() + float(self._job["limit_s"])
         try:
@@ -75,9 +77,12 @@ class Attempt:
             child.stop(GRACE_S)
         finally:
             child.close()
+            around.stop()
         self._hear(child)
         end = forced if forced is not None else self._ended(child, oom_before)
-        return End(end.outcome, end.reason, self._result_file())
+        if (result := self._result_file()) is not None:
+            around.put_into(result)
+        return End(end.outcome, end.reason, result)
 
     def close(self) -> None:
         """Remove the folder."""

@@ -7,6 +7,8 @@ ARGS ?=
 TESTS := .venv-test/bin
 # By this pin alone a build without CUDA is installed; it is in no lock, since a GPU machine has its own.
 TORCH := torch==2.13.0
+# The real engine that the load client is tried against; what it needs comes with it, torch by the pin above.
+ENGINE := transformers==5.24.0 accelerate==1.15.0 openai==3.57.0
 
 # Tests never see the settings of the person who runs them: every PHASELINE_ variable goes but PHASELINE_TESTS_*.
 WITHOUT_SETTINGS = env $$(env | sed -n 's/^\(PHASELINE_[A-Za-z0-9_]*\)=.*/\1/p' | grep -v '^PHASELINE_TESTS_' | sed 's/^/-u /')
@@ -56,4 +58,4 @@ environment:
 	@scripts/environment .venv requirements.lock
 
 environment-test:
-	@scripts/environment .venv-test requirements-dev.lock $(TORCH)
+	@scripts/environment .venv-test requirements-dev.lock $(TORCH) $(ENGINE)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.domain.lease import ENDED, QUEUED, RUNNING
+from app.domain.lease import QUEUED, RUNNING, SUCCEEDED
 from app.domain.quantity import byte_rate, bytes_, count, duration, flops_rate, moment, number, percent, seconds, tokens_rate
 from app.pages.job_form import job_query
 from app.services.jobs import JobView
@@ -84,9 +84,11 @@ def headline(view: JobView, points: int) -> str:
     word = _WORDS[job.lease.state]
     if job.lease.state == RUNNING and job.lease.cancel_requested:
         word = "Stopping"
+    if job.lease.state == SUCCEEDED:
+        return f"{word}: {about}" + (f", {points:,} {'point' if points == 1 else 'points'}" if points else "")
     if isinstance(done, int) and isinstance(total, int) and job.lease.state != QUEUED:
         return f"{word}: {about}, {done:,} of {total:,} steps"
-    return f"{word}: {about}" + (f", {points} points" if points and job.lease.state in ENDED else "")
+    return f"{word}: {about}"
 
 
 def time_left(eta_s: object) -> str:

@@ -16,6 +16,7 @@ from app.pages.job_view import KIND_WORDS, headline, job_values, time_left
 from app.pages.rendering import page_context, render
 from app.services import jobs, targets
 from app.services.context import Context
+from app.services.first_look import first_look
 from app.services.profiles import read_book
 from app.services.worker_list import worker_list
 from app.store.jobs import NewJob
@@ -77,6 +78,13 @@ async def post_new_job(request: Request) -> Response:
     except PhaselineError as error:
         return await run_in_threadpool(_refused, request, context, form, extras, error)
     return RedirectResponse(f"{request.scope.get('root_path', '')}/jobs/{made.job.id}", status_code=303)
+
+
+@router.post("/first")
+def post_first(request: Request) -> Response:
+    """Measure what is attached, with nothing to fill in: follow the last of the jobs."""
+    made = first_look(page_context(request))
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/jobs/{made[-1].job.id}", status_code=303)
 
 
 @router.get("/{job_id}")

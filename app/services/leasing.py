@@ -11,12 +11,13 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 
 from app.domain import lease as leases
-from app.domain.errors import Conflict, ImportRefused, NotAllowed, NotFound
+from app.domain.errors import Conflict, ImportRefused, NotAllowed, NotFound, PhaselineError
 from app.domain.lease import RUNNING, Lease
 from app.domain.plain import to_plain
 from app.jobs import Estimate
 from app.services.context import Context
 from app.services.job_fit import fit, limit_of, places_of
+from app.services.measured import profile_of_new_device
 from app.services.profiles import ProfileBook, read_book
 from app.services.storing import store_files
 from app.services.worker_access import sha256_of
@@ -262,10 +263,24 @@ def result(context: Context, worker: StoredWorker, job_id: int, attempt: int, na
         return ResultStored((), (error.reason,), ())
     refused = tuple(item.reason for item in outcome.refused)
     events = [("log", {"level": "error", "text": f"{name} gave no run: {reason}"}) for reason in refused]
+    events += _profiled(context, outcome.run_ids)
     with context.database.write() as session:
         jobs.report(session, job_id, _renewal(context, worker, attempt), events, context.clock.now(), outcome.run_ids)
     context.bell.ring()
     return ResultStored(outcome.run_ids, refused, outcome.warnings)
+
+
+def _profiled(context: Context, run_ids: Sequence[int]) -> list[tuple[str, dict[str, str]]]:
+    """A line for the log when the result made a profile of a device that had none: predictions on it can follow at once."""
+    try:
+        made = profile_of_new_device(context, run_ids)
+    except PhaselineError as error:
+        return [("log", {"level": "warning", "text": f"No profile was made of the device: {error}"})]
+    if made is None:
+        return []
+    return [
+        ("log", {"level": "info", "text": f"No profile answered to {made.name}, so one was made of these rates: /hardware/{made.slug}"})
+    ]
 
 
 def finish(context: Context, worker: StoredWorker, job_id: int, attempt: int, end: str, reason: str | None) -> StoredJob:

@@ -1,6 +1,6 @@
 """What only our own measurements have: the telemetry of a run, and the rates of a device, which may go into a hardware profile."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -125,6 +125,20 @@ def keep_rates(context: Context, run_id: int, values: Mapping[str, Any]) -> Kept
     if made is None:
         raise InvalidRequest("run", "This measurement has no product or no bandwidth, so that no profile can be made of it.")
     return KeptRates(profiles.store_hardware(context, made), (), is_new=True)
+
+
+def profile_of_new_device(context: Context, run_ids: Sequence[int]) -> HardwareProfile | None:
+    """A profile made of the first of these runs that measured a device which no profile answers to; None where there is no such run.
+
+    A profile that is there is never touched: a person updates or clones it.
+    """
+    for run_id in run_ids:
+        view = runs.view(context, run_id)
+        if view.hardware is None and (rates := rates_of(context, view)) is not None:
+            source = f"run {run_id}, a microbenchmark of {rates.name}"
+            made = profile_of(rates, slug_of(rates.name), rates.name, "", source)
+            return None if made is None else profiles.store_hardware(context, made)
+    return None
 
 
 def _rates(context: Context, view: RunView) -> DeviceRates:

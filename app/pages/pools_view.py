@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.domain.prediction import Pool
-from app.domain.quantity import byte_rate, bytes_, count, percent
+from app.domain.quantity import byte_rate, bytes_, count, number, percent
 from app.services.pools import Splits, binding_words, per_device, splits_of
 from app.services.predicting import Answer
 
@@ -51,7 +51,7 @@ def pools_view(found: Answer) -> PoolsView | None:
             ("Step", prediction.decode.time_s, "like every later token"),
             ("Together", pools.first_gap_s, "the first gap; the others are one step"),
         ),
-        per_device=() if rates is None else tuple((_RATES[name], f"{value:.4g}") for name, value in rates.items()),
+        per_device=() if rates is None else tuple((_RATES[name], number(value, 4)) for name, value in rates.items()),
         splits=splits,
         best=_best(splits),
     )

@@ -45,7 +45,8 @@ def pools_lines(found: Answer) -> list[str]:
     lines.append(f"{'first gap':12} {seconds(pools.first_gap_s)}: admission {seconds(pools.admission_s)}, transfer of {way}, a step")
     rates = per_device(pools, request.prompt_tokens, request.output_tokens)
     if rates is not None and pools.binds is not None:
-        each = ", ".join(f"{name.replace('_per_s_over_', '/s over ').replace('_', ' ')} {value:.4g}" for name, value in rates.items())
+        words = {name: name.replace("_per_s_over_", "/s over ").replace("_", " ") for name in rates}
+        each = ", ".join(f"{words[name]} {number(value, 4)}" for name, value in rates.items())
         lines.append(f"{'per device':12} {each}")
         lines.append(f"{'binds':12} {binding_words(pools)}")
     splits = splits_of(found)

@@ -86,6 +86,7 @@ def under_load_json(shown: UnderLoad) -> dict[str, Any]:
         "passes": found.passes,
         "pool_peak": found.pool_peak,
         "first_gap_s": None if found.crossing is None else _statistics(found.crossing.first_gap),
+        "pool_busy_share": None if found.crossing is None else dict(found.crossing.busy),
         "first_gap_parts": None if found.crossing is None else found.crossing.mean_s(),
         "goodput": None
         if all(bound is None for bound in bounds.values())

@@ -95,6 +95,7 @@ def test_pools_of_their_own_show_which_binds_and_how_to_divide_the_devices(api: 
 def test_pools_ranks_and_stages_are_simulated(api: TestClient) -> None:
     pooled = ask(api, concurrency=8, prefill_replicas=1, decode_replicas=2, simulate=True, requests_per_client=3)["served"]
     assert pooled["first_gap_s"]["mean"] == pytest.approx(sum(pooled["first_gap_parts"].values()))
+    assert 0 < pooled["pool_busy_share"]["prefill"] < pooled["pool_busy_share"]["decode"] < 1
     assert set(pooled["first_gap_parts"]) == {"admission_s", "transfer_s", "step_s"}
     for more in ({"dp": 2}, {"pp": 2}):
         found = ask(api, concurrency=8, simulate=True, requests_per_client=3, **more)["served"]

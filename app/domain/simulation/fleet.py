@@ -28,13 +28,14 @@ from app.domain.simulation.kernel import (
     STALLED,
     USED,
     after_prompts,
-    after_steps,
+    count_steps,
+    grow,
+    growth,
     in_pass,
     make_room,
     plan,
     read_s,
     steps_to_an_end,
-    steps_with_room,
 )
 from app.domain.simulation.passes import interpolated, shared_s
 from app.domain.simulation.state import (
@@ -372,7 +373,7 @@ def steps(
         together += rows
         reading = max(reading, read_s(costs, limits, mine, counts, 0.0))
         if counts[DECODING] > 0:
-            ahead = min(ahead, steps_to_an_end(limits, mine, counts))
+            ahead = min(ahead, steps_to_an_end(mine.prompt_left, mine.left, counts[RUNNING], limits.accepted))
         if counts[BLOCKED] == FREE and counts[HEAD] < counts[SENT]:
             until = min(until, records.arrive[slots.order[row][counts[HEAD]]])
         if traffic.landed_head[row] < traffic.landed_sent[row]:
@@ -385,8 +386,11 @@ def steps(
         ahead = min(ahead, math.ceil((until - at) / step))
     if others_run(fleet, n, unit):
         ahead = 1.0
+    ahead = max(ahead, 1.0)
     for row in range(first, last):
-        ahead = steps_with_room(costs, limits, row_of(slots, row), n[row], t[row], ahead)
+        mine = row_of(slots, row)
+        while ahead > 1.0 and t[row][USED] + growth(costs, mine, n[row], ahead * limits.accepted) > limits.pool_bytes:
+            ahead = math.floor(ahead / 2.0)
     reading = 0.0
     for row in range(first, last):
         reading = max(reading, read_s(costs, limits, row_of(slots, row), n[row], limits.accepted * (ahead - 1.0) / 2.0))
@@ -403,7 +407,8 @@ def steps(
         mine = row_of(slots, row)
         t[row][NOW] = ends
         second_tokens(traffic, mine, n[row], at + step, True)
-        after_steps(costs, limits, records, mine, n[row], t[row], at, step, mean, ahead)
+        count_steps(records.gaps, records.sums, mine.prompt_left, mine.last, n[row], at, step, mean, ahead)
+        grow(costs, mine, n[row], t[row], ahead * limits.accepted)
 
 
 def others_run(fleet: Fleet, n: Mutable, unit: int) -> bool:

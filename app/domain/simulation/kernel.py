@@ -219,10 +219,7 @@ def after_prompts(costs: Costs, limits: Limits, records: Records, slots: Slots, 
     decoding = 0 if limits.alone else n[DECODING]
     if decoding > 0:
         # Under the mixed policy no pass leaves a decoding sequence out, so all of them wait as long as the pass takes.
-        if n[STALLED] == 1:
-            count_since_last(records, slots, n, t[NOW])
-        else:
-            count(records, t[NOW] - began, float(decoding))
+        count_steps(records.gaps, records.sums, slots.prompt_left, slots.last, n, began, t[NOW] - began, t[NOW] - began, 1.0)
         grow(costs, slots, n, t, limits.accepted)
     n[STALLED] = 1 if limits.alone else 0
     for slot in range(n[RUNNING]):
@@ -233,30 +230,23 @@ def after_prompts(costs: Costs, limits: Limits, records: Records, slots: Slots, 
                 first_of_prompt(records, slots, slot, n, t)
 
 
-def count_since_last(records: Records, slots: Slots, n: Mutable, at: float) -> None:
-    """Record the gap of every decoding sequence from its last delivery to `at`."""
-    for slot in range(n[RUNNING]):
-        if slots.prompt_left[slot] == 0:
-            count(records, at - slots.last[slot], 1.0)
-
-
 def first_of_prompt(records: Records, slots: Slots, slot: int, n: Mutable, t: Mutable) -> None:
     """A prompt is computed and brings a token: the request's first, or the next one of a request that had been put back."""
     index = slots.request[slot]
     if records.first[index] < 0.0:
         records.first[index] = t[NOW]
     else:
-        count(records, t[NOW] - slots.last[slot], 1.0)
+        count(records.gaps, records.sums, t[NOW] - slots.last[slot], 1.0)
     slots.left[slot] -= 1.0
     slots.last[slot] = t[NOW]
     n[DECODING] += 1
 
 
-def count(records: Records, gap: float, times: float) -> None:
+def count(gaps: Mutable, sums: Mutable, gap: float, times: float) -> None:
     """Record `times` gaps between deliveries."""
-    count_gap(records.gaps, gap, times)
-    records.sums[GAP_S] += gap * times
-    records.sums[GAP_N] += times
+    count_gap(gaps, gap, times)
+    sums[GAP_S] += gap * times
+    sums[GAP_N] += times
 
 
 def read_s(costs: Costs, limits: Limits, slots: Slots, n: Mutable, ahead: float) -> float:
@@ -278,56 +268,46 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
     """Decode steps of all running sequences, as many at once as nothing else happens in."""
     linear = interpolated(costs.tokens, costs.decode_s, float(n[DECODING] * limits.rows))
     step = linear + read_s(costs, limits, slots, n, 0.0)
-    steps = steps_to_an_end(limits, slots, n)
+    steps = steps_to_an_end(slots.prompt_left, slots.left, n[RUNNING], limits.accepted)
     if n[BLOCKED] == FREE and n[HEAD] < n[SENT]:
         steps = min(steps, math.ceil((records.arrive[slots.order[n[HEAD]]] - t[NOW]) / step))
-    steps = steps_with_room(costs, limits, slots, n, t, steps)
-    mean = linear + read_s(costs, limits, slots, n, limits.accepted * (steps - 1.0) / 2.0)
-    began = t[NOW]
-    t[NOW] += mean * steps
-    records.sums[PASSES] += steps
-    after_steps(costs, limits, records, slots, n, t, began, step, mean, steps)
-
-
-def steps_to_an_end(limits: Limits, slots: Slots, n: Mutable) -> float:
-    """Steps until the first of the decoding sequences is complete."""
-    steps = LONGEST_JUMP
-    for slot in range(n[RUNNING]):
-        if slots.prompt_left[slot] == 0:
-            steps = min(steps, math.ceil((slots.left[slot] - NO_TOKEN) / limits.accepted))
-    return float(steps)
-
-
-def steps_with_room(costs: Costs, limits: Limits, slots: Slots, n: Mutable, t: Mutable, steps: float) -> float:
-    """Of so many steps those that the pool has room for, at least one."""
     steps = max(steps, 1.0)
     spare = limits.pool_bytes - t[USED]
     while steps > 1.0 and growth(costs, slots, n, steps * limits.accepted) > spare:
         steps = math.floor(steps / 2.0)
+    mean = linear + read_s(costs, limits, slots, n, limits.accepted * (steps - 1.0) / 2.0)
+    began = t[NOW]
+    t[NOW] += mean * steps
+    records.sums[PASSES] += steps
+    count_steps(records.gaps, records.sums, slots.prompt_left, slots.last, n, began, step, mean, steps)
+    grow(costs, slots, n, t, steps * limits.accepted)
+
+
+# What follows is called for every few steps: columns alone are handed over, since a compiled call counts the owners of every array.
+
+
+def steps_to_an_end(prompt_left: Mutable, left: Mutable, running: int, accepted: float) -> float:
+    """Steps until the first of the decoding sequences is complete."""
+    steps = LONGEST_JUMP
+    for slot in range(running):
+        if prompt_left[slot] == 0:
+            steps = min(steps, math.ceil((left[slot] - NO_TOKEN) / accepted))
     return float(steps)
 
 
-def after_steps(
-    costs: Costs,
-    limits: Limits,
-    records: Records,
-    slots: Slots,
-    n: Mutable,
-    t: Mutable,
-    began: float,
-    step: float,
-    mean: float,
-    steps: float,
+def count_steps(
+    gaps: Mutable, sums: Mutable, prompt_left: Mutable, last: Mutable, n: Mutable, began: float, step: float, mean: float, steps: float
 ) -> None:
-    """What so many decode steps from `began` on have brought; the first of them took `step` seconds, all of them `mean` on average."""
+    """Record the gaps of so many decode steps from `began` on; the first of them took `step` seconds, all of them `mean` on average."""
     if n[STALLED] == 1:
-        count_since_last(records, slots, n, began + step)
+        for slot in range(n[RUNNING]):
+            if prompt_left[slot] == 0:
+                count(gaps, sums, began + step - last[slot], 1.0)
         n[STALLED] = 0
         if steps > 1.0:
-            count(records, (mean * steps - step) / (steps - 1.0), (steps - 1.0) * n[DECODING])
+            count(gaps, sums, (mean * steps - step) / (steps - 1.0), (steps - 1.0) * n[DECODING])
     else:
-        count(records, mean, steps * n[DECODING])
-    grow(costs, slots, n, t, steps * limits.accepted)
+        count(gaps, sums, mean, steps * n[DECODING])
 
 
 def release(limits: Limits, records: Records, slots: Slots, n: Mutable, t: Mutable, closed: bool) -> None:

@@ -69,14 +69,14 @@ class Timeline:
 class Crossing:
     """Moments of every request between two pools: first token, its cache sets off and has landed, second token (-1 where none comes).
 
-    `busy_s` are seconds of passes of all engines of a role: both phases, prefill, decode.
+    `busy` is the share of the time in which engines of each pool ran a pass, `prefill` and `decode`.
     """
 
     first_s: Floats
     left_s: Floats
     landed_s: Floats
     second_s: Floats
-    busy_s: Floats
+    busy: Mapping[str, float]
 
     @property
     def crossed(self) -> npt.NDArray[np.bool_]:

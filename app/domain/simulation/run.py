@@ -154,9 +154,12 @@ class Simulator:
             traffic = Traffic(*(np.asarray(column) for column in traffic))
         if int(traffic.marks[state.DONE_SO_FAR]) < load.total:
             raise ArithmeticError("a simulation stood still")
-        crossed = (
-            None if at.decode is None else Crossing(records.first, traffic.left_at, traffic.landed_at, traffic.second_at, traffic.busy_s)
-        )
+        crossed = None
+        if at.decode is not None:
+            duration = float((records.finish.max() - records.send.min()) * at.stages)
+            shares = traffic.busy_s[[state.PREFILL, state.DECODE]] / (duration * np.array([at.entry.replicas, at.decode.replicas]))
+            busy = {"prefill": float(shares[0]), "decode": float(shares[1])}
+            crossed = Crossing(records.first, traffic.left_at, traffic.landed_at, traffic.second_at, busy)
         return _result(load, sent, records, limits, at, crossed)
 
 

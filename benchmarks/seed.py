@@ -70,30 +70,51 @@ def fill(context: Context, runs: int, *, sampled: int | None = None) -> tuple[in
     return tuple(ids)
 
 
+def fill_pair(context: Context, requests: int) -> tuple[int, int]:
+    """Store two runs of `requests` requests each, with every request, that differ in all that a comparison may price at once.
+
+    Twice the prompt, half as many tokens again, twice the clients, weights of half the bits, two devices for one.
+    """
+    book, received = read_book(context), _FIRST
+    upload = NewUpload("pair.json", FORMAT, received)
+    prepared = []
+    for position, (clients, tokens, slowness, prompt, dtype, tp) in enumerate(
+        ((64, 32, 1.0, 1000, "bf16", 1), (128, 48, 1.3, 2000, "fp8", 2))
+    ):
+        load = _load(clients, requests, tokens)
+        run = _with_prompt(_run(load, slowness, received + timedelta(hours=position), with_samples=True), prompt)
+        run = replace(run, model=_MODELS[0], hardware=_DEVICES[0], weight_dtype=dtype, tp=tp, devices=tp, label=f"pair, {clients} clients")
+        prepared.append(PreparedRun(to_rows(new_run(book, run, Overrides()), upload, position), to_sample_rows(run.samples)))
+    packed = uploads.pack(BytesIO(b'{"made by": "benchmarks.seed", "file": "pair"}'))
+    with context.database.write() as session:
+        first, second = uploads.save(session, upload, packed, prepared).run_ids
+    return first, second
+
+
 def _groups(files: int) -> Iterator[range]:
     for start in range(0, files, _FILES_A_TRANSACTION):
         yield range(start, min(start + _FILES_A_TRANSACTION, files))
 
 
-def _load(clients: int) -> _Load:
-    """Requests whose first token waits longer and whose tokens come slower the more clients there are.
+def _load(clients: int, requests: int | None = None, tokens: int = OUTPUT_TOKENS) -> _Load:
+    """Requests of `tokens` output tokens, whose first token waits longer and whose tokens come slower the more clients there are.
 
     Slow enough for the largest model here on the slowest device: a run that beats its floor would lose the figures that lists sort by.
     """
     rng = np.random.default_rng(clients)
-    requests = max(100, 4 * clients)
+    requests = requests or max(100, 4 * clients)
     ttft = (0.5 + 0.004 * clients) * rng.lognormal(0.0, 0.3, requests)
-    gaps = (0.08 + 0.0001 * clients) * rng.lognormal(0.0, 0.1, (requests, OUTPUT_TOKENS - 1))
+    gaps = (0.08 + 0.0001 * clients) * rng.lognormal(0.0, 0.1, (requests, tokens - 1))
     e2e = ttft + gaps.sum(axis=1)
     samples = RequestSamples(
         ok=np.full(requests, True),
         prompt_tokens=np.full(requests, 1000.0),
-        output_tokens=np.full(requests, float(OUTPUT_TOKENS)),
+        output_tokens=np.full(requests, float(tokens)),
         ttft_s=ttft,
         e2e_s=e2e,
         start_s=np.sort(rng.uniform(0.0, float(e2e.sum()) / clients, requests)),
         chunk_gaps_s=gaps.ravel(),
-        chunk_gap_counts=np.full(requests, OUTPUT_TOKENS - 1, dtype=np.int64),
+        chunk_gap_counts=np.full(requests, tokens - 1, dtype=np.int64),
         errors=("",) * requests,
     )
     return _Load(clients, samples, request_distributions(samples))
@@ -121,10 +142,10 @@ def _file(book: ProfileBook, loads: list[_Load], number: int, with_samples: bool
 
 def _run(load: _Load, slowness: float, moment: datetime, with_samples: bool) -> Run:
     samples = _slower(load.samples, slowness)
-    requests = samples.size
+    requests, tokens = samples.size, float(samples.output_tokens[0])
     duration_s = float(samples.e2e_s.sum()) / load.clients
     metrics: dict[str, MetricValue] = {key: _slower_statistics(known, slowness) for key, known in load.metrics.items()}
-    metrics["output_tokens_per_s"] = Rate(requests * OUTPUT_TOKENS / duration_s, "aggregate")
+    metrics["output_tokens_per_s"] = Rate(requests * tokens / duration_s, "aggregate")
     metrics["requests_per_s"] = Rate(requests / duration_s, "aggregate")
     return Run(
         format=FORMAT,
@@ -137,7 +158,7 @@ def _run(load: _Load, slowness: float, moment: datetime, with_samples: bool) -> 
         load_mode="single" if load.clients == 1 else "closed",
         measured_at="client",
         token_count_source="server",
-        workload=Workload(None, float(OUTPUT_TOKENS), None, requests * OUTPUT_TOKENS, load.clients, None, rate_unlimited=True),
+        workload=Workload(None, tokens, None, round(requests * tokens), load.clients, None, rate_unlimited=True),
         requests=RequestCounts(sent=requests, completed=requests, failed=0),
         metrics=metrics,
         samples=samples if with_samples else None,

@@ -4,8 +4,10 @@ The cost model by itself (simulations compiled where numba is installed, phaseli
 from a real `phaseline serve` on a database of its own: `/` and `/runs/{id}` with 1,000 runs stored, `/runs` with 10,000. A page's figure
 is the 95th percentile of the time from sending a request to the last byte of its answer, one request after another on one connection,
 over the addresses of all its `groups`: what a page offers (sorting, searching, filtering, other numbers) counts like the page itself.
-`sweep_10k_p95_s` is the same of one POST /predict that prices 10,000 points. The processor time beside it is the server's own: where it
-is far below the time, something else used the machine. `ready_s` is the median of a few starts on a database with 1,000 runs.
+`compare_100k_p95_s` is the same of /api/v1/compare and /compare.md over two runs of 100,000 requests each that differ in all that can be
+priced at once, `compare_page_100k_p95_s` of their page; `sweep_10k_p95_s` is that of one POST /predict that prices 10,000 points. The
+processor time beside it is the server's own: where it is far below the time, something else used the machine.
+`ready_s` is the median of a few starts on a database with 1,000 runs.
 """
 
 import argparse
@@ -26,7 +28,7 @@ from app.services.startup import prepare
 from benchmarks.model_speed import heatmap_200x200_s, import_domain_s, predictions_per_s, simulations_per_s
 from benchmarks.queries import noted
 from benchmarks.report import Report, Target, as_json, as_text, machine, percentile
-from benchmarks.seed import fill
+from benchmarks.seed import fill, fill_pair
 from benchmarks.server import Server, ServerFailed, serving, settings_in
 
 TARGETS = {
@@ -37,6 +39,8 @@ TARGETS = {
     "home_p95_s": Target(0.050),
     "run_page_p95_s": Target(0.050),
     "runs_page_10k_p95_s": Target(0.100),
+    "compare_100k_p95_s": Target(0.150),
+    "compare_page_100k_p95_s": Target(0.150),
     "sweep_10k_p95_s": Target(0.200),
     "ready_s": Target(3.0),
     "rss_bytes": Target(200e6),
@@ -52,6 +56,7 @@ class Counts:
     many_runs: int = 10_000
     requests: int = 300
     starts: int = 3
+    compared: int = 100_000
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ def measure(counts: Counts, folder: Path) -> Report:
         _pages(few, (_home(), _run_page(ids)), counts.requests, figures, groups),
         _pages(many, (_run_list(many_ids),), counts.requests, figures, groups),
     ]
+    pair = folder / "pair"
+    served.append(_pages(pair, _comparison(_filled_pair(pair, counts.compared)), counts.requests, figures, groups))
     figures["sweep_10k_p95_s"] = _sweep(few, counts.requests, groups)
     figures["ready_s"] = _ready(few, [served[0], *_starts(few, counts.starts - 1)], groups)
     figures["rss_bytes"] = max(server.rss_bytes for server in served)
@@ -104,6 +111,24 @@ def _filled(folder: Path, runs: int, sampled: int) -> tuple[int, ...]:
         return fill(context, runs, sampled=sampled)
     finally:
         context.database.close()
+
+
+def _filled_pair(folder: Path, requests: int) -> tuple[int, int]:
+    context = make_context(settings_in(folder))
+    try:
+        prepare(context)
+        return fill_pair(context, requests)
+    finally:
+        context.database.close()
+
+
+def _comparison(ids: tuple[int, int]) -> tuple[_Page, ...]:
+    query = f"base={ids[0]}&other={ids[1]}"
+    api: dict[str, Callable[[int], str]] = {
+        "/api/v1/compare": lambda _: f"/api/v1/compare?{query}",
+        "/api/v1/compare.md": lambda _: f"/api/v1/compare.md?{query}",
+    }
+    return _Page("compare_100k_p95_s", api), _Page("compare_page_100k_p95_s", {"/compare": lambda _: f"/compare?{query}"})
 
 
 def _starts(folder: Path, starts: int) -> Iterator[_Served]:
@@ -200,7 +225,7 @@ def _queries(folder: Path) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; targets that are missed are shown and do not change the exit code."""
     options = _options(arguments)
-    counts = Counts(options.runs, options.many_runs, options.requests, options.starts)
+    counts = Counts(options.runs, options.many_runs, options.requests, options.starts, options.compared)
     with tempfile.TemporaryDirectory(prefix="phaseline-speed-") as folder:
         try:
             report = measure(counts, Path(folder))
@@ -219,6 +244,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         ("many-runs", Counts.many_runs, "runs stored for /runs"),
         ("requests", Counts.requests, "requests timed for each group of addresses"),
         ("starts", Counts.starts, "starts of the server timed"),
+        ("compared", Counts.compared, "requests of each of two runs compared"),
     ):
         parser.add_argument(f"--{name}", type=_positive, default=default, metavar="N", help=f"{what} (default {default:,})")
     return parser.parse_args(arguments)

@@ -55,6 +55,7 @@ class Factor:
         return _WORDS[self.key](point)
 
 
+_POOLS = ("prefill_replicas", "decode_replicas", "prefill_tp", "prefill_dp", "prefill_ep", "transfer_bytes_per_s")
 FACTORS = (
     Factor("prompt_length", "prompt length", "workload", ("prompt_tokens",)),
     Factor("context", "context already present", "workload", ("cached_prefix_tokens",), ("depth",)),
@@ -66,6 +67,7 @@ FACTORS = (
     Factor("weight_format", "weight format", "configuration", ("weight_dtype", "activation_dtype", "moe_dtype", "comm_dtype")),
     Factor("kv_format", "KV cache format", "configuration", ("kv_dtype",)),
     Factor("parallelism", "parallelism", "configuration", ("tp", "pp", "ep", "dp")),
+    Factor("pools", "pools for prefill and decode", "configuration", _POOLS),
     Factor("speculation", "speculation", "configuration", ("draft_tokens", "acceptance")),
     Factor("place", "place of measurement", "configuration", (), ("place",)),
 )
@@ -83,6 +85,11 @@ def _spread_words(point: Point) -> str:
     return ", ".join(f"{name} {size}" for name, size in sizes.items() if size > 1) or "one device"
 
 
+def _pool_words(point: Point) -> str:
+    asked = point.request
+    return "none" if asked.prefill_replicas is None else f"{asked.prefill_replicas} for prefill, {asked.decode_replicas} for decode"
+
+
 _WORDS: Mapping[str, Callable[[Point], str]] = {
     "prompt_length": lambda point: f"{point.request.prompt_tokens:,} tokens",
     "context": lambda point: f"{max(point.depth, point.request.cached_prefix_tokens):,} tokens",
@@ -94,6 +101,7 @@ _WORDS: Mapping[str, Callable[[Point], str]] = {
     "weight_format": lambda point: point.request.weight_dtype,
     "kv_format": lambda point: point.request.kv_dtype,
     "parallelism": _spread_words,
+    "pools": _pool_words,
     "speculation": lambda point: f"{point.request.draft_tokens} drafted" if point.request.draft_tokens else "off",
     "place": lambda point: point.place.replace("_", " "),
 }

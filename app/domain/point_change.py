@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from app.domain.errors import PhaselineError
-from app.domain.point import Factor, FactorKind, Point, differing, price_point, swapped
-from app.domain.prediction import Prediction
-from app.domain.request_parts import MODELLED, modelled_parts
+from app.domain.point import Factor, FactorKind, Point, differing, swapped
+from app.domain.point_prices import Parts, part_prices
+from app.domain.request_parts import MODELLED
 from app.domain.shapley import Floats, shapley
 
 MOST_FACTORS = 5
-Price = Callable[[Point], Prediction]
+Price = Callable[[Sequence[Point]], Sequence[Parts]]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Pricing:
     base: Point | None
     other: Point | None
     why: tuple[str, ...] = ()
-    price: Price = price_point
+    price: Price = part_prices
 
     def timed_as(self, base_key: str, other_key: str) -> "Pricing":
         """The same for runs whose first token is this metric: of a prompt pass alone nothing stands before it."""
@@ -139,13 +139,11 @@ def _groupings(found: Sequence[Factor]) -> Iterator[tuple[Group, ...]]:
 
 def _corners(base: Point, other: Point, groups: Sequence[Group], price: Price) -> list[Floats]:
     """The parts with every set of groups swapped, in the order of the set's bits."""
-    corners = []
+    points = []
     for subset in range(2 ** len(groups)):
         chosen = [factor for place, group in enumerate(groups) if subset >> place & 1 for factor in group.members]
-        point = swapped(base, other, chosen)
-        parts = modelled_parts(point, price(point))
-        corners.append(np.array([parts[key] for key in MODELLED]))
-    return corners
+        points.append(swapped(base, other, chosen))
+    return [np.array([parts[key] for key in MODELLED]) for parts in price(points)]
 
 
 def _grouped_words(found: Sequence[Factor], groups: Sequence[Group], why: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The parts of one request that a difference of two runs is told in: what a run measured of them, and what the model makes of them.
+"""The parts of one request that a difference of two runs is told in, and what a run measured of them.
 
     first token      = client + transport + front-end + queue + prefill + unexplained
     further tokens   = (output tokens - 1) x (weights + KV cache + arithmetic + communication + others' prefill + overhead + unexplained)
@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.domain.observed import Observed, observed
-from app.domain.point import Point
-from app.domain.prediction import Prediction
 from app.domain.run import Run
 
 Phase = Literal["prefill", "decode"]
@@ -61,22 +59,3 @@ def measured_parts(run: Run, first: Observed) -> dict[str, float]:
     if first.key == "ttft_s" and server is not None and server.stat == first.stat and server.value_s <= first.value_s:
         found["transport"] = first.value_s - server.value_s
     return found
-
-
-def modelled_parts(point: Point, prediction: Prediction) -> dict[str, float]:
-    """Seconds of a whole request by part as the model has them (keys MODELLED), for one priced at `point`."""
-    served, decode = point.place == "served", prediction.decode
-    steps = point.steps
-    # A step of a pass may bring several tokens; the parts are those of one token.
-    each = (prediction.itl_s - prediction.interference_s) / decode.time_s * steps
-    return {
-        "front_end": prediction.front_end_s if served else 0.0,
-        "queue": prediction.queue_s if served else 0.0,
-        "prefill": prediction.prefill.time_s,
-        "weight_read": each * decode.part_s("weights"),
-        "kv_read": each * decode.part_s("kv"),
-        "compute": each * (decode.part_s("compute") + decode.part_s("attention")),
-        "communication": each * decode.part_s("communication"),
-        "prefill_interference": steps * prediction.interference_s,
-        "overhead": each * decode.part_s("overhead"),
-    }

@@ -336,6 +336,20 @@ def _plain(term: PricedTerm) -> Term:
     return Term(term.name, part, float(term.flops), float(term.bytes), float(term.time_s), pace)
 
 
+def seconds_by_part(priced: PricedPass) -> dict[Part, Quantity]:
+    """Expected seconds of a pass, or of an array of them, by block of a decomposition; each operator goes where its pace is set."""
+    found: dict[Part, Quantity] = dict.fromkeys(("compute", "attention", "weights", "kv", "communication", "overhead"), 0.0)
+    for term in priced.terms:
+        if term.kind is None:
+            found[term.part] = found[term.part] + term.time_s
+            continue
+        busy, reading = _PARTS[term.kind]
+        paced = np.asarray(term.compute_s) > np.asarray(term.memory_s)
+        found[busy] = found[busy] + np.where(paced, term.time_s, 0.0)
+        found[reading] = found[reading] + np.where(paced, 0.0, term.time_s)
+    return found
+
+
 def bound(compute_s: float, memory_s: float, comm_s: float = 0.0, overhead_s: float = 0.0) -> Bound:
     """What sets the pace of a pass: the largest of its four times; memory where another only equals it."""
     times: dict[Bound, float] = {"memory": memory_s, "compute": compute_s, "communication": comm_s, "overhead": overhead_s}

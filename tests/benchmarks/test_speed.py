@@ -16,12 +16,27 @@ from benchmarks.speed import main
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = {
     "predictions_per_s", "simulations_per_s", "heatmap_200x200_s", "import_domain_s", "home_p95_s", "run_page_p95_s",
-    "runs_page_10k_p95_s", "sweep_10k_p95_s", "ready_s", "rss_bytes", "runs_page_queries_1k", "runs_page_queries_10k",
+    "runs_page_10k_p95_s", "compare_100k_p95_s", "compare_page_100k_p95_s", "sweep_10k_p95_s", "ready_s", "rss_bytes", "runs_page_queries_1k", "runs_page_queries_10k",
 }  # fmt: skip
 
 
 def test_the_command_prints_the_contracts_figures_and_leaves_nothing_running(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.speed", "--json", "--runs", "10", "--many-runs", "30", "--requests", "2", "--starts", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.speed",
+        "--json",
+        "--runs",
+        "10",
+        "--many-runs",
+        "30",
+        "--requests",
+        "2",
+        "--starts",
+        "1",
+        "--compared",
+        "50",
+    ]
     environment = {
         **os.environ,
         "TMPDIR": str(tmp_path),
@@ -36,7 +51,7 @@ def test_the_command_prints_the_contracts_figures_and_leaves_nothing_running(tmp
     assert all(value > 0 for value in shown["figures"].values())
     assert shown["figures"]["runs_page_queries_1k"] == shown["figures"]["runs_page_queries_10k"]
     assert all(isinstance(group["by"], dict) and group["n"] >= 1 for group in shown["groups"])
-    assert shown["conditions"]["counts"] == {"runs": 10, "many_runs": 30, "requests": 2, "starts": 1}
+    assert shown["conditions"]["counts"] == {"runs": 10, "many_runs": 30, "requests": 2, "starts": 1, "compared": 50}
     assert list(tmp_path.iterdir()) == []
     assert _processes_in(tmp_path) == []
 

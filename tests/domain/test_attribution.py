@@ -1,6 +1,6 @@
 """Where a change lies, by part and by cause, with the founding text's figures worked out by hand, and what holds of any two runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from app.domain.attribution import Attribution, AttributionPart, attribute
 from app.domain.errors import InvalidRequest
-from app.domain.point import FACTORS, Point, differing, price_point, swapped
+from app.domain.point import FACTORS, Place, Point, differing, price_point, swapped
 from app.domain.point_change import MOST_FACTORS, Pricing, change_of
-from app.domain.prediction import Prediction, Request
+from app.domain.point_prices import Parts, modelled_parts, part_prices
+from app.domain.prediction import Request
+from app.domain.request_parts import BY_NAME
 from app.domain.run import Distribution, Flag, Run, Workload
 from tests.domain.subjects import TEXTBOOK_8B, TEXTBOOK_H100
 
@@ -126,10 +128,10 @@ def test_of_a_prompt_pass_alone_nothing_stands_before_it() -> None:
 
 
 def test_a_mixture_that_no_device_runs_takes_the_settings_together() -> None:
-    def picky(asked: Point) -> Prediction:
-        if (asked.request.weight_dtype == "int8") != (asked.request.tp == 2):
+    def picky(asked: Sequence[Point]) -> Sequence[Parts]:
+        if any((each.request.weight_dtype == "int8") != (each.request.tp == 2) for each in asked):
             raise InvalidRequest("tp", "tp is 1: int8 wants 2.")
-        return price_point(asked)
+        return part_prices(asked)
 
     pricing = Pricing(point(), point(prompt_tokens=4000, weight_dtype="int8", tp=2), price=picky)
     change = change_of(pricing)
@@ -144,10 +146,10 @@ def test_a_mixture_that_no_device_runs_takes_the_settings_together() -> None:
 
 
 def test_where_no_mixture_can_be_priced_that_is_said() -> None:
-    def pickier(asked: Point) -> Prediction:
-        if asked != point() and asked != point(prompt_tokens=4000, weight_dtype="int8"):
+    def pickier(asked: Sequence[Point]) -> Sequence[Parts]:
+        if any(each not in (point(), point(prompt_tokens=4000, weight_dtype="int8")) for each in asked):
             raise InvalidRequest("prompt_tokens", "No such prompt.")
-        return price_point(asked)
+        return part_prices(asked)
 
     change = change_of(Pricing(point(), point(prompt_tokens=4000, weight_dtype="int8"), price=pickier))
     assert not change.priced
@@ -172,6 +174,38 @@ def test_every_field_that_prices_a_run_belongs_to_one_factor() -> None:
 def test_all_factors_swapped_is_the_other_point() -> None:
     far = point(400.0, prompt_tokens=4000, weight_dtype="int8", tp=2)
     assert swapped(point(), far, FACTORS) == far
+
+
+CROWDS: list[dict[str, Any]] = [
+    {"concurrency": None, "batch": 1},
+    {"concurrency": None, "batch": 8},
+    {"concurrency": 16},
+    {"concurrency": 300},
+]
+
+
+@pytest.mark.parametrize("calibration", ["textbook", "default"])
+@pytest.mark.parametrize("place", ["served", "in_process", "apart"])
+def test_points_priced_together_cost_what_each_costs_alone(calibration: str, place: Place) -> None:
+    points = [
+        replace(point(output, prompt_tokens=prompt, weight_dtype=dtype, calibration=calibration, **crowd), place=place, depth=50)
+        for prompt in (100, 9000)
+        for output in (2.0, 700.5)
+        for dtype in ("bf16", "fp8")
+        for crowd in CROWDS
+    ]
+    for one, found in zip(points, part_prices(points), strict=True):
+        alone = modelled_parts(one, price_point(one))
+        assert found == pytest.approx(alone, rel=1e-9, abs=1e-15)
+        predicted = price_point(one)
+        first = predicted.ttft_s if place == "served" else predicted.prefill.time_s
+        halves = [sum(value for key, value in alone.items() if BY_NAME.get(("prefill", key))), sum(alone.values())]
+        assert halves == pytest.approx([first, first + one.steps * predicted.itl_s], rel=1e-9)
+
+
+def test_a_point_that_no_array_can_hold_is_refused_with_its_field() -> None:
+    with pytest.raises(InvalidRequest, match="prompt_tokens"):
+        part_prices([point(), point(prompt_tokens=0)])
 
 
 TIMES = st.floats(1e-4, 10.0)

@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -90,11 +91,9 @@ def measure(counts: Counts, folder: Path) -> Report:
     many_ids = _filled(many, counts.many_runs, sampled=0)
     groups: list[dict[str, Any]] = []
     served = [
-        _pages(few, (_home(), _run_page(ids)), counts.requests, figures, groups),
+        _pages(few, (_home(), _run_page(ids), *_comparison(_pair(few, counts.compared))), counts.requests, figures, groups),
         _pages(many, (_run_list(many_ids),), counts.requests, figures, groups),
     ]
-    pair = folder / "pair"
-    served.append(_pages(pair, _comparison(_filled_pair(pair, counts.compared)), counts.requests, figures, groups))
     figures["sweep_10k_p95_s"] = _sweep(few, counts.requests, groups)
     figures["ready_s"] = _ready(few, [served[0], *_starts(few, counts.starts - 1)], groups)
     figures["rss_bytes"] = max(server.rss_bytes for server in served)
@@ -113,10 +112,10 @@ def _filled(folder: Path, runs: int, sampled: int) -> tuple[int, ...]:
         context.database.close()
 
 
-def _filled_pair(folder: Path, requests: int) -> tuple[int, int]:
+def _pair(folder: Path, requests: int) -> tuple[int, int]:
+    """Two long runs more in the same database."""
     context = make_context(settings_in(folder))
     try:
-        prepare(context)
         return fill_pair(context, requests)
     finally:
         context.database.close()
@@ -213,10 +212,12 @@ def _sweep(folder: Path, requests: int, groups: list[dict[str, Any]]) -> float:
 
 
 def _queries(folder: Path) -> int:
-    """How many statements one view of /runs sends to the database, counted inside this process."""
+    """How many statements one view of /runs sends to the database, counted inside this process, which does not start what the server does
+    by itself."""
     app = create_app(settings_in(folder))
-    with TestClient(app, base_url="http://127.0.0.1") as browser, noted(app.state.context.database) as statements:
-        answer = browser.get("/runs")
+    database = app.state.context.database
+    with closing(database), noted(database) as statements:
+        answer = TestClient(app, base_url="http://127.0.0.1").get("/runs")
         if answer.status_code != 200:
             raise ServerFailed(f"GET /runs answered {answer.status_code}")
         return len(statements)

@@ -60,8 +60,9 @@ class _Plot:
         ys += [point.flops_per_s / self.scale for point in self.chart.of_kind("operator")]
         top = self.ceilings.peak_flops_per_s / self.scale
         x_low, x_high = min(min(xs) / 2, 0.5), max(10 ** math.ceil(math.log10(max(xs))), 1e4)
-        y_low = min(min(ys) / 4, 1.0)
-        return x_low, x_high, y_low, 1.6 * max(top, *ys)
+        # Without a point the roof at one FLOP a byte is where there is something to see.
+        y_low = min(min(ys, default=self._slope(1.0, self.ceilings.achieved_bandwidth_bytes_per_s)) / 4, 1.0)
+        return x_low, x_high, y_low, 1.6 * max([top, *ys])
 
     def _slope(self, x: float, bandwidth: float) -> float:
         return x * bandwidth / self.scale

@@ -5,6 +5,7 @@ from typing import Any
 from app.charts import page_figure
 from app.charts.telemetry import finding
 from app.domain.device_rates import DeviceRates
+from app.domain.operating_points import Ceilings, Roofline
 from app.domain.quantity import byte_rate, flops_rate, number, percent
 from app.domain.telemetry import Telemetry
 from app.services import runs
@@ -22,7 +23,9 @@ def measured_values(context: Context, view: RunView) -> dict[str, Any]:
         found |= {"telemetry_finding": finding(telemetry), "channels": channel_rows(telemetry), "busy": busy_beside(view, telemetry)}
     if rates is not None:
         own = view.hardware is not None and view.book.hardware_origin(view.hardware.slug) == "user"
-        found |= {"sentence": rates_sentence(rates), "lead": "", "own_profile": view.hardware if own else None}
+        found |= {"sentence": rates_sentence(rates), "lead": "", "tiles": (), "own_profile": view.hardware if own else None}
+        if (ceilings := ceilings_of_rates(rates)) is not None:
+            found["roofline"] = page_figure("roofline", Roofline(ceilings, ()))
     return found
 
 
@@ -38,6 +41,15 @@ def busy_beside(view: RunView, telemetry: Telemetry) -> str:
     used = [f"{percent(share)} {what}" for share, what in shares if share is not None]
     meaning = "which says that something ran, not how much of the device it used"
     return f"The driver reports {percent(busy)} busy, {meaning}" + (f": {' and '.join(used)} were used." if used else ".")
+
+
+def ceilings_of_rates(rates: DeviceRates) -> Ceilings | None:
+    """The measured roofline: the best single measurements above, medians below; None where half of it is missing."""
+    best, gemv = rates.best_product(), rates.best_move("gemv") or rates.best_move("read")
+    if best is None or gemv is None:
+        return None
+    highest = max(move.rate.best for move in rates.moves)
+    return Ceilings(rates.name, best.dtype, best.rate.best, highest, best.rate.median, gemv.rate.median)
 
 
 def rates_sentence(rates: DeviceRates) -> str:

@@ -33,7 +33,7 @@ def device_here(name: str) -> tuple[DeviceFacts, int]:
     word, _, number = name.partition(":")
     if name == "cpu":
         model = processor.identity()["cpu_model"] or "this processor"
-        return DeviceFacts(f"CPU: {model}", "cpu", backends, processor.memory_bytes()), 0
+        return DeviceFacts(model, "cpu", backends, processor.memory_bytes()), 0
     if word not in ("gpu", "cuda") or (number and not number.isdigit()):
         raise MeasurementFailed(f"There is no device “{name}”: say cpu, gpu, or gpu:1 for the second.")
     index = int(number or 0)

@@ -92,6 +92,9 @@ def test_the_rates_of_a_device_have_their_ceilings(site: Site) -> None:
     text = page(site, f"/runs/{site.device}")
     assert "Acme CPU reaches 100 GFLOP/s in fp32 products and 25.0 GB/s while reading weights: above 4" in text
     assert "Make a profile of these rates" in text
+    # no phase was timed, so that no figure stands there as not known; the measured roof is drawn
+    assert "Time to first token" not in text
+    assert 'data-chart="roofline"' in site.client.get(f"/runs/{site.device}").text
     assert "No model was run: this measures the device alone." in text
 
 

@@ -23,7 +23,7 @@ from app.domain.decomposition import decompose
 from app.domain.distribution import Spread, spread_of
 from app.domain.maps import heat_map
 from app.domain.metrics import METRICS
-from app.domain.operating_points import Ceilings, RooflinePoint, roofline_of
+from app.domain.operating_points import Ceilings, Roofline, RooflinePoint, roofline_of
 from app.domain.point import Point
 from app.domain.point_change import Pricing
 from app.domain.prediction import Request
@@ -80,6 +80,7 @@ INPUTS: dict[str, tuple[str, Any]] = {
     "roofline with operators": ("roofline", roofline_of(FULL, CEILINGS)),
     "roofline from TTFT": ("roofline", roofline_of(FULL, CEILINGS, measured_run())),
     "roofline timed": ("roofline", roofline_of(FULL, CEILINGS, measured_run(prefill_s=Distribution(mean=0.08, n=3)))),
+    "roofline of a device alone": ("roofline", Roofline(CEILINGS, ())),
     "roofline of a small device": ("roofline", roofline_of(TEXTBOOK, Ceilings("CPU", "fp32", 4e11, 5e10, 3e11, 4e10))),
     "trend": ("trend", TREND),
     "decomposition predicted": ("decomposition", decompose(FULL)),

@@ -170,7 +170,7 @@ def _point(job: Job, parameters: DeviceMicrobench, bench: Bench, found: Findings
     }
     now = time.monotonic()
     return Point(
-        label=f"{bench.device_name}, {', '.join(parameters.dtypes)}",
+        label=bench.device_name,
         engine=f"phaseline-{bench.name}",
         engine_version=bench.version,
         hardware=job.device.hardware or bench.device_name,

@@ -2,20 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from ipaddress import ip_network
+from ipaddress import ip_address
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
 
+from app.domain.addresses import ANY_NETWORK, checked_host, checked_networks, refusal
 from app.domain.errors import Conflict, InvalidRequest, NotFound
 from app.services.context import Context
 from app.services.summary import timestamp
 from app.store import targets
 from app.store.targets import NewTarget, StoredTarget
 
-_HOST_NAME = re.compile(
-    r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?)*\.?", re.ASCII
-)
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)*", re.ASCII)
 _MOST_NETWORKS = 50
 
@@ -40,19 +38,23 @@ def register(context: Context, target: NewTarget) -> StoredTarget:
 
 
 def _host(host: str) -> str:
+    """The host in its one spelling. Raises InvalidRequest for another, and for an address that is never called whatever networks are."""
     bare = host.strip()
-    if bare.startswith("[") and bare.endswith("]"):
-        bare = bare[1:-1]
-    if _HOST_NAME.fullmatch(bare) or _is_v6(bare):
-        return bare.lower().rstrip(".")
-    raise InvalidRequest("host", "host must be a host name or an address, without scheme, port or path.")
-
-
-def _is_v6(text: str) -> bool:
     try:
-        return ":" in text and "%" not in text and "/" not in text and ip_network(text).version == 6
+        found = checked_host(bare[1:-1] if bare.startswith("[") and bare.endswith("]") else bare)
+    except InvalidRequest as error:
+        raise InvalidRequest("host", f"host must be a host name or an address, without scheme, port or path. {error}") from error
+    if _is_address(found) and (reason := refusal(found, ANY_NETWORK)) is not None:
+        raise InvalidRequest("host", f"host cannot be called: {reason}.")
+    return found
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
     except ValueError:
         return False
+    return True
 
 
 def _path(field: str, path: str) -> str:
@@ -67,8 +69,8 @@ def _networks(networks: Sequence[str]) -> tuple[str, ...]:
     if len(networks) > _MOST_NETWORKS:
         raise InvalidRequest("networks", f"At most {_MOST_NETWORKS} networks.")
     try:
-        return tuple(str(ip_network(text.strip())) for text in networks)
-    except ValueError as error:
+        return checked_networks([text.strip() for text in networks])
+    except InvalidRequest as error:
         raise InvalidRequest("networks", "networks must be like 10.0.0.0/8 or fd00::/8, with no bits set after the prefix.") from error
 
 

@@ -4,13 +4,12 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from app.worker import nvml
+from app.worker import nvml, processor
 
 _MACHINE_ID = Path("/etc/machine-id")
 
@@ -42,16 +41,16 @@ class Device:
 def devices() -> list[Device]:
     """The processor, then the GPUs. Raises nvml.DeviceLost when the driver is there and does not answer."""
     torch = ("torch",) if find_spec("torch") is not None else ()
-    found = [processor(("numpy", *torch))]
+    found = [this_processor(("numpy", *torch))]
     # A GPU measures with torch; without it there is nothing here that could.
     return found + [gpu(facts, torch) for facts in nvml.gpus()]
 
 
-def processor(backends: tuple[str, ...]) -> Device:
+def this_processor(backends: tuple[str, ...]) -> Device:
     """This machine's processor."""
-    name = _processor_name()
+    model = processor.identity()["cpu_model"] or "this processor"
     facts = {"cores": os.cpu_count(), "architecture": platform.machine() or None}
-    return Device(f"cpu-{_machine()}", name, "cpu", 0, backends, _memory_bytes(), facts)
+    return Device(f"cpu-{_machine()}", f"CPU: {model}"[:200], "cpu", 0, backends, processor.memory_bytes(), facts)
 
 
 def gpu(facts: nvml.Gpu, backends: tuple[str, ...]) -> Device:
@@ -71,23 +70,3 @@ def _machine() -> str:
 
 def _short(words: str) -> str:
     return hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()[:12]
-
-
-def _processor_name() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.lower().startswith("model name"):
-                return line.split(":", 1)[1].strip()[:200] or "CPU"
-    except OSError:
-        pass
-    return (platform.processor() or platform.machine() or "CPU")[:200]
-
-
-def _memory_bytes() -> int | None:
-    """What this process may use: the container's limit where there is one, else the machine's memory."""
-    limits = []
-    with suppress(ValueError, OSError):
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with suppress(ValueError, OSError):
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
-    return min((limit for limit in limits if limit > 0), default=None)

@@ -294,7 +294,8 @@ def test_targets_are_registered_by_name(local: TestClient) -> None:
     assert (made["base_path"], made["key_ref"]) == ("/v1", "vllm")
     problem(local.post(path, json={"name": "vllm", "host": "10.0.0.6", "port": 8000}), 409, "vllm")
     for field, value in (
-        ("host", "http://x"), ("host", "a b"), ("host", "u@h"), ("host", "x/y"), ("base_path", "v1"), ("base_path", "/../x"),
+        ("host", "http://x"), ("host", "a b"), ("host", "169.254.169.254"), ("host", "2852039166"), ("host", "::ffff:169.254.169.254"),
+        ("host", "u@h"), ("host", "x/y"), ("base_path", "v1"), ("base_path", "/../x"),
         ("networks", ["10.0.0.1/8"]), ("networks", ["x"]), ("metrics_path", "/m?x=1"),
     ):  # fmt: skip
         problem(local.post(path, json={"name": "t", "host": "h.example", "port": 1, field: value}), 422, field)

@@ -21,6 +21,7 @@ and 2, and its engine profiles, section 1.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -115,7 +116,7 @@ class OperatorWork:
     weights: Quantity = 0.0
     wide: bool = False
 
-    @property
+    @cached_property
     def bytes(self) -> Quantity:
         """Everything the operator moves to or from memory."""
         return self.weight_bytes + self.activation_bytes + self.kv_bytes

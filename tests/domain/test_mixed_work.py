@@ -332,6 +332,11 @@ def test_pieces_of_a_prompt_are_in_several_stages_at_once() -> None:
         predict(MIXED, SERVER, one, engine=pieces).prefill.time_s
         == predict(MIXED, SERVER, one, engine=EngineProfile("e", "E")).prefill.time_s
     )
-    # what a prompt takes from other requests is its work on each stage, however it overlaps
+    # What a prompt takes from other requests: half of them are in its group and wait until it is through both stages, 1.5 times sooner in
+    # pieces, the others for one stage. (1/1.5 + 1/2)/(1 + 1/2); equal requests, whose groups prefill together, wait for a stage.
+    engines = EngineProfile("e", "E"), pieces
     load = dataclasses.replace(request, concurrency=8, shortest_length=0.8)
-    assert len({predict(MIXED, SERVER, load, engine=engine).interference_s for engine in (EngineProfile("e", "E"), pieces)}) == 1
+    whole_s, cut_s = (predict(MIXED, SERVER, load, engine=engine).interference_s for engine in engines)
+    assert cut_s / whole_s == pytest.approx((1 / 1.5 + 1 / 2) / 1.5)
+    equal = dataclasses.replace(load, shortest_length=1.0)
+    assert len({predict(MIXED, SERVER, equal, engine=engine).interference_s for engine in engines}) == 1

@@ -302,6 +302,7 @@ def test_files_are_compared_without_being_stored(run: Run, tmp_path: Path) -> No
     other = written(tmp_path, "other.json", data_of(served(mean_ttft_ms=100.0, mean_e2el_ms=600.0)))
     answer = result(run("compare", base, other, "--json"))
     assert (answer["base"], answer["others"], answer["phase"]) == (1, [2], "prefill")
+    assert answer["attribution"]["notes"][0].startswith("Run 1: No prediction: ")
     assert not (tmp_path / "data").exists()
 
 
@@ -310,7 +311,8 @@ def test_a_comparison_that_cannot_be_is_a_sentence(run: Run, tmp_path: Path) -> 
     sentence(run("compare", path), "needs two runs")
     sentence(run("compare", path, "1"), "not both in one comparison")
     sentence(run("compare", "1"), "two different runs")
-    sentence(run("compare", "9" * 30, "1"), "There is no run")
+    sentence(run("compare", "9" * 30, "1"), "name a run by its number")
+    sentence(run("compare", "1,2", "2"), "Run 2 stands on two sides")
     sentence(run("compare", path, written(tmp_path, "x.json", b"{")), "cut off")
 
 

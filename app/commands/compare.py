@@ -7,18 +7,20 @@ from typing import Annotated
 
 import typer
 
+from app.catalog import load
 from app.commands.common import Json, contents, print_json, ready_context
 from app.domain.checks import as_shown
 from app.domain.comparison import Comparison, Side, compare
 from app.domain.errors import InvalidRequest
 from app.domain.gates import parse_spec
 from app.formats import joined, read_runs
-from app.services.comparing import BASELINE, SIDE_PATTERN, compare_runs, explained, sides_of
+from app.services.comparing import BASELINE, compare_runs, explained, file_side, sides_of
 from app.services.comparison_json import comparison_json
 from app.services.diagnosing import Explained, explain_files
 from app.services.gating import all_passed, gates_json, gates_lines, gates_of
 from app.services.markdown import comparison_markdown
 from app.services.plain_text import comparison_lines
+from app.services.profiles import catalog_book
 
 # The exit code of a comparison whose gate is broken: 2 is what the user can mend, 1 a fault of ours.
 _GATE_BROKEN = 3
@@ -49,17 +51,17 @@ def compare_command(
 
 def _comparisons(names: Sequence[str]) -> tuple[list[Comparison], list[Explained]]:
     stored = names[1:] if names[0] == BASELINE else names
-    if stored and all(re.match(SIDE_PATTERN, name) for name in stored):
+    if stored and all(re.fullmatch("[0-9,]+", name) for name in stored):
         context = ready_context()
         views, comparisons = compare_runs(context, sides_of(context, names[0], names[1:]))
         return comparisons, explained(views, comparisons)
     sides: list[Side] = []
     if any(name.isdigit() for name in names):
         raise InvalidRequest("runs", "Name run ids or files, not both in one comparison.")
+    book = catalog_book(load())
     for name, data in joined(contents([Path(name) for name in names])):
         for run in map(as_shown, read_runs(name, data).runs):
-            settings = {"model": run.model, "hardware": run.hardware, "engine": run.engine, "tp": run.tp, "weight_dtype": run.weight_dtype}
-            sides.append(Side(len(sides) + 1, run, {**settings, "concurrency": run.workload.concurrency}))
+            sides.append(file_side(book, len(sides) + 1, run))
     if len(sides) < 2:
         raise InvalidRequest("runs", "A comparison needs two runs: name two files or ids, the first is the base.")
     comparisons = [compare(sides[0], side) for side in sides[1:]]

@@ -1,7 +1,7 @@
 """Where the time of one request goes: blocks that add up exactly, with what nobody can explain as a block of its own.
 
     request = first token + (output tokens - 1) x further token
-    first token   = front-end + queue + prompt pass by part           + not explained
+    first token   = outside the server + front-end + queue + prompt pass by part + not explained
     further token = decode step by part + other requests' prefill     + not explained
 
 Without a run the blocks are the prediction and nothing is unexplained. With one, "not explained" is what was measured less the other
@@ -16,6 +16,7 @@ from app.domain.hardware import HardwareProfile
 from app.domain.observed import Observed, observed, observed_first_token, observed_step
 from app.domain.prediction import Part, PassCost, Prediction
 from app.domain.quantity import byte_rate, bytes_, flops, flops_rate, percent, seconds
+from app.domain.request_parts import measured_parts
 from app.domain.run import Run
 
 Phase = Literal["prefill", "decode"]
@@ -141,10 +142,19 @@ def _first_token(prediction: Prediction, run: Run | None) -> Half:
     """Front-end, queue and prompt pass; a tool that times the prompt pass in process has neither front-end nor queue in its figure."""
     measured = observed_first_token(run) if run is not None else None
     alone = measured is not None and measured.key == "prefill_s"
-    blocks = [] if alone else _before_the_pass(prediction, run)
+    blocks = [] if alone else [*_outside_the_server(run, measured), *_before_the_pass(prediction, run)]
     blocks += _pass_blocks("prefill", prediction.prefill, 1.0)
-    expected = prediction.prefill.time_s if alone else prediction.ttft_s - prediction.queue_s + _queued(blocks)
+    expected = prediction.prefill.time_s if alone else prediction.ttft_s - prediction.queue_s + _beside_the_prediction(blocks)
     return _half("prefill", 1.0, blocks, expected, measured)
+
+
+def _outside_the_server(run: Run | None, first: Observed | None) -> list[Block]:
+    """Network, gateway and the client's host, where the server timed the first token too."""
+    outside_s = None if run is None or first is None else measured_parts(run, first).get("transport")
+    if not outside_s:
+        return []
+    words = f"measured, TTFT less the server's own, {first.words}" if first else ""
+    return [Block("transport", "Outside the server", "prefill", "rest", "measured", outside_s, 1.0, words)]
 
 
 def _before_the_pass(prediction: Prediction, run: Run | None) -> list[Block]:
@@ -160,8 +170,9 @@ def _before_the_pass(prediction: Prediction, run: Run | None) -> list[Block]:
     return blocks
 
 
-def _queued(blocks: list[Block]) -> float:
-    return math.fsum(block.each_s for block in blocks if block.key == "queue")
+def _beside_the_prediction(blocks: list[Block]) -> float:
+    """Seconds that the prediction of a first token does not have in it: its queue is replaced, and it knows no network."""
+    return math.fsum(block.each_s for block in blocks if block.key in ("queue", "transport"))
 
 
 def _further_tokens(prediction: Prediction, run: Run | None, hardware: HardwareProfile | None) -> Half:

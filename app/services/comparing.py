@@ -5,28 +5,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from app.domain.comparison import Comparison, Spreads, comparability, compare
+from app.domain.comparison import Comparison, Side, Spreads, comparability, compare
 from app.domain.errors import InvalidRequest, NotFound
 from app.domain.pooling import pooled, spreads_of
+from app.domain.run import Run
 from app.services.assessment import assess
 from app.services.baselines import baseline_of
 from app.services.context import Context
 from app.services.diagnosing import Explained, explain_pair
 from app.services.noise import spreads_between
+from app.services.profiles import ProfileBook
 from app.services.runs import RunView, views
 
 MAX_RUNS = 8
 MAX_REPEATS = 10
 BASELINE: Literal["baseline"] = "baseline"
 SIDE_PATTERN = r"^[0-9]{1,19}(,[0-9]{1,19}){0,9}$"
-Side = int | Sequence[int]
+SideIds = int | Sequence[int]
 
 _LARGEST = 2**63 - 1
 # What may differ between repeats: they are taken at other times, and their lengths are drawn.
 _FREE = frozenset({"prompt_tokens_mean", "output_tokens_mean"})
 
 
-def compare_runs(context: Context, sides: Sequence[Side]) -> tuple[list[RunView], list[Comparison]]:
+def compare_runs(context: Context, sides: Sequence[SideIds]) -> tuple[list[RunView], list[Comparison]]:
     """One view for each side and the comparison of each other one with the first; repeats are told by their means.
 
     Raises NotFound, or InvalidRequest for fewer than two sides, too many, one run on two sides, or repeats that are none.
@@ -111,6 +113,14 @@ def base_of(context: Context, base: int | Literal["baseline"], run_id: int) -> i
     if there is None:
         raise NotFound(f"Run {run_id} has no baseline, so it was never compared: make a run of its series the baseline first.")
     return there.run_id
+
+
+def file_side(book: ProfileBook, number: int, run: Run) -> Side:
+    """A run that is not stored as one side, priced by what its file names."""
+    settings = {"model": run.model, "hardware": run.hardware, "engine": run.engine, "tp": run.tp, "weight_dtype": run.weight_dtype}
+    model = book.find_model(run.model)
+    found = assess(run, model.architecture if model else None, book.find_hardware(run.hardware), book.find_engine(run.engine))
+    return Side(number, run, {**settings, "concurrency": run.workload.concurrency}, found.point, found.reasons)
 
 
 def explained(views: Sequence[RunView], comparisons: Sequence[Comparison]) -> list[Explained]:

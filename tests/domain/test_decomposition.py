@@ -10,7 +10,7 @@ from app.domain.decomposition import Decomposition, decompose, decomposition_blo
 from app.domain.hardware import HardwareProfile
 from app.domain.prediction import Part, PassCost, Prediction, Term
 from app.domain.run import Distribution, Run, Workload
-from tests.made_up import H100, pass_of, prediction_of, textbook_prediction
+from tests.made_up import H100, measured_run, operator_prediction, pass_of, prediction_of, textbook_prediction
 
 TEXTBOOK = textbook_prediction()
 
@@ -157,3 +157,14 @@ def test_blocks_add_up_to_what_was_measured_or_predicted(  # type: ignore[no-unt
     assert all(block.each_s > 0 for block in found.blocks if block.kind in ("measured", "predicted", "limit"))
     assert any(block.key == "prefill_unexplained" for block in found.blocks) == (ttft is not None)
     assert any(block.key == "decode_unexplained" for block in found.blocks) == (itl is not None)
+
+
+def test_what_lies_outside_the_server_is_measured_and_not_left_to_the_rest() -> None:
+    # TTFT 95.2 ms, of which the server knows 80 ms.
+    served = measured_run(server_ttft_s=Distribution(mean=0.08, n=200))
+    plain, found = decompose(operator_prediction(), measured_run()).prefill, decompose(operator_prediction(), served).prefill
+    outside = next(block for block in found.blocks if block.key == "transport")
+    assert (outside.kind, outside.each_s) == ("measured", pytest.approx(0.0152))
+    assert sum(block.each_s for block in found.blocks) == pytest.approx(found.total_s)
+    assert plain.unexplained_s is not None
+    assert found.unexplained_s == pytest.approx(plain.unexplained_s - 0.0152)

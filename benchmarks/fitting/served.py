@@ -9,7 +9,7 @@ import numpy.typing as npt
 from app.domain.pass_numbers import mean_decode_numbers, pass_numbers
 from app.domain.phases import Question, price_request
 from app.domain.rates import Rates
-from app.domain.request_rules import Load, check
+from app.domain.request_rules import OPTIONAL, Load, check
 from app.domain.schedule import Schedule
 from app.domain.under_load import Turn, chunk_prompts, in_waves, queue_s, waves_s
 from benchmarks.asked import Asked
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 _STEP = 1e-5  # relative step of the derivatives that are taken by difference; they are smooth there
 _OF_PASSES = ("e_b", "e_bx", "e_kv", "e", "e_x", "layer", "expert_layer", "alpha", "traffic")
 _BESIDE_PASSES = ("step", "sequence", "interference", "floor", "front", "serial")
-_LOAD_NUMBERS = tuple(name for name in Load.__dataclass_fields__ if name != "concurrency")
+_LOAD_NUMBERS = tuple(name for name in Load.__dataclass_fields__ if name not in OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ServedRows:
                 (one, mean_decode_numbers(prompt, float(load.output_tokens), float(np.ceil(now / float(load.pp)))), False, length)
             )
             prefill.append((one, pass_numbers(prompt, 0.0, 1.0), True, prompt))
-            chunk.append((one, pass_numbers(prompt, 0.0, float(load.dp) * together), True, prompt))
+            chunk.append((one, pass_numbers(prompt, 0.0, min(float(load.dp), float(np.ceil(now))) * together), True, prompt))
             running.append(now)
             loads.append(load)
         measured = np.array([[_or_nan(one.measurement.tpot_s), _or_nan(one.measurement.ttft_s)] for one in asked])

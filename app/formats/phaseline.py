@@ -42,6 +42,7 @@ from app.formats.phaseline_telemetry import telemetry_of
 from app.formats.record import Record
 
 MOST_SAMPLES = 2_000
+DEVICE_KIND = "device_microbench"
 _TEXTS = ("engine", "engine_version", "model", "hardware", "weight_dtype", "kv_dtype", "token_count_source", "label")
 _FAILED = {"oom": "The device had not enough memory for this point", "timeout": "This point took longer than its limit"}
 # What of the environment says how figures of two runs may differ; what changes from minute to minute stays in the document.
@@ -106,7 +107,8 @@ def _run(whole: Record, point: Record, telemetry: Telemetry | None) -> Run:
 
 def _described(whole: Record, point: Record) -> Run:
     """What the point says of itself, without figures."""
-    kind, method = whole.text("kind"), whole.text("method")
+    # A sweep may look at the device before it; that point is a microbenchmark whatever the document is.
+    kind, method = DEVICE_KIND if "device" in point else whole.text("kind"), whole.text("method")
     stated = point.child("labels")
     labels = {key: label for key, _ in stated.items() if (label := stated.label(key)) is not None}
     environment = whole.child("environment")

@@ -11,6 +11,7 @@ from app.domain.errors import InvalidRequest, NotFound
 from app.domain.hardware import HardwareProfile
 from app.domain.telemetry import CHANNELS, Telemetry
 from app.domain.text import clean_text
+from app.formats.phaseline import DEVICE_KIND
 from app.formats.phaseline_device import rates_in
 from app.formats.phaseline_document import FORMAT
 from app.services import profiles, runs
@@ -18,8 +19,6 @@ from app.services.context import Context
 from app.services.profile_json import slug_of
 from app.services.runs import RunView
 from app.services.summary import number
-
-DEVICE_KIND = "device_microbench"
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,12 @@ def profile_of_new_device(context: Context, run_ids: Sequence[int]) -> HardwareP
         if view.hardware is None and (rates := rates_of(context, view)) is not None:
             source = f"run {run_id}, a microbenchmark of {rates.name}"
             made = profile_of(rates, slug_of(rates.name), rates.name, "", source)
-            return None if made is None else profiles.store_hardware(context, made)
+            if made is None:
+                return None
+            kept = profiles.store_hardware(context, made)
+            # Runs of the same document were measured on it, and are set beside it at once.
+            runs.correct_all(context, run_ids, {}, context.clock.now())
+            return kept
     return None
 
 

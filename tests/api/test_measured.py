@@ -1,8 +1,10 @@
 """Our own measurements over HTTP and on their pages: telemetry beside the shares of the limit, device rates that go into a profile."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,14 @@ from fastapi.testclient import TestClient
 
 from app.domain.telemetry import Telemetry
 from app.services.context import Context
+from app.services.measured import profile_of_new_device
+from app.services.storing import store_files
 from app.store import telemetry as stored
 from app.store.telemetry import to_telemetry_row
 from tests.answers import API, ok, problem
 from tests.applications import context_of, served_from
 
+NOW = datetime(2026, 11, 29, tzinfo=UTC)
 DATA = Path(__file__).resolve().parents[1] / "data" / "phaseline"
 
 
@@ -141,3 +146,19 @@ def test_a_missing_sample_comes_back_as_missing(site: Site) -> None:
     with site.context.database.read() as session:
         for missing in (0, 2**63, site.served):
             assert stored.load(session, missing) is None
+
+
+def test_a_worker_that_measured_a_device_nobody_knew_gives_it_a_profile_at_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    sweep = json.loads((DATA / "inprocess_sweep.json").read_bytes())
+    (device,) = json.loads((DATA / "device_microbench.json").read_bytes())["runs"]
+    sweep["runs"] = [{**device, "hardware": "Acme A1", "device": {**device["device"], "name": "Acme A1"}}, *sweep["runs"]]
+    with served_from(tmp_path_factory.mktemp("adopted")) as client:
+        context = context_of(client)
+        outcome = store_files(context, [("sweep.json", json.dumps(sweep).encode())], {}, NOW)
+        assert ok(client.get(f"{API}/runs/{outcome.run_ids[1]}"))["hardware_slug"] is None
+        made = profile_of_new_device(context, outcome.run_ids)
+        assert made is not None
+        assert (made.slug, made.peak_flops_per_s) == ("acme-a1", {"fp32": 1.1e11})
+        assert ok(client.get(f"{API}/runs/{outcome.run_ids[1]}"))["hardware_slug"] == "acme-a1"
+        # what is known already is not made again, and a client's run makes nothing
+        assert profile_of_new_device(context, outcome.run_ids) is None

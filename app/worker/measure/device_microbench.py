@@ -22,6 +22,7 @@ from app.worker.measure.torch_seam import as_lost, has_torch, is_out_of_memory
 
 METHOD = "device 1"
 _SMALLEST_SQUARE = 256
+_LOOK_ON_CPU, _LOOK_ON_GPU, _LOOK_SECONDS = 1024, 8192, 0.2
 _MOVES: tuple[MoveKind, ...] = get_args(MoveKind)
 
 
@@ -68,6 +69,22 @@ def run(job: Job, reporter: Reporter) -> None:
         point = _point(job, parameters, bench, found, started)
         write_document(job.result, document(job.kind, METHOD, parameters.model_dump(), [point], begun))
         reporter.result(job.result)
+
+
+def first_look(job: Job, dtype: str, threads: int, reporter: Reporter) -> Point | None:
+    """The ceilings of a device without a profile, in a few seconds, as a point; None where it has no product in this format."""
+    largest = _LOOK_ON_CPU if job.device.is_cpu else _LOOK_ON_GPU
+    chosen = {"dtypes": (dtype,), "largest": largest, "seconds_per_shape": _LOOK_SECONDS, "threads": threads}
+    parameters = DeviceMicrobench.model_validate(chosen)
+    bench, found, started = bench_of(job, parameters), Findings(), time.monotonic()
+    if bench.refusal(dtype) is not None:
+        return None
+    reporter.log(f"{job.device.name} has no profile here: its ceilings are measured first.")
+    shapes = shapes_of(parameters, None, dtype)
+    reporter.begin(len(shapes) + len(_MOVES) + 1)
+    for step in _steps(bench, parameters, [dtype], shapes, found, reporter):
+        reporter.finished(step)
+    return _point(job, parameters, bench, found, started)
 
 
 def bench_of(job: Job, parameters: DeviceMicrobench) -> Bench:

@@ -1,7 +1,8 @@
 """`inprocess_sweep`: prefill and decode of a model of random weights, pass by pass, in this process on the device itself.
 
-Each point (a prompt length and a batch) runs once to warm up, which is kept apart, then `repeats` times on prompts that never repeat. A
-point that does not fit is `oom` and larger batches are skipped; what memory ran out in is left behind by starting this process again.
+A device without a profile is looked at first, so that there is a roof to stand under. Each point (a prompt length and a batch) runs once to
+warm up, which is kept apart, then `repeats` times on prompts that never repeat. A point that does not fit is `oom` and larger batches are
+skipped; what memory ran out in is left behind by starting this process again.
 """
 
 import json
@@ -15,10 +16,15 @@ from typing import Any
 import numpy as np
 
 from app.domain.architecture import ModelArchitecture
+from app.domain.device_profile import profile_of
+from app.domain.hardware import HardwareProfile
 from app.domain.prediction import Request
+from app.formats.phaseline_device import device_rates
 from app.formats.phaseline_document import Passes, Point, Status, document, write_document
+from app.formats.record import Record
 from app.jobs.inprocess_sweep import InprocessSweep
 from app.worker.measure.bench_numpy import last_level_cache
+from app.worker.measure.device_microbench import first_look
 from app.worker.measure.floors import Floors, floors, needed_bytes, request_of, shortage
 from app.worker.measure.job import Job, Refused, StartAgain
 from app.worker.measure.model import Model, Tokens
@@ -80,7 +86,25 @@ def run(job: Job, reporter: Reporter) -> None:
         raise Refused("An inprocess_sweep needs its parameters and a model.")
     shape = shape_of(model, max(parameters.prompt_tokens) + parameters.output_tokens)
     backend = backend_of(job, parameters, shape)
-    _Sweep(Plan(job, parameters, model, shape, backend), reporter, _points_before(job) if job.resumes else []).run()
+    before = _points_before(job) if job.resumes else []
+    if job.hardware is None:
+        before = before or _ceilings(job, parameters, reporter)
+        job = replace(job, hardware=_profile_in(before, job))
+    _Sweep(Plan(job, parameters, model, shape, backend), reporter, before).run()
+
+
+def _ceilings(job: Job, parameters: InprocessSweep, reporter: Reporter) -> list[dict[str, Any]]:
+    """A point for the device itself, where nobody knows yet what it allows; none where that cannot be measured."""
+    point = first_look(job, parameters.dtype, parameters.threads, reporter)
+    return [] if point is None else document(job.kind, METHOD, {}, [point])["runs"]
+
+
+def _profile_in(points: list[dict[str, Any]], job: Job) -> HardwareProfile | None:
+    """The profile that the device's own point gives, None without one."""
+    found = next((point for point in points if "device" in point), None)
+    if found is None:
+        return None
+    return profile_of(device_rates(Record(found["device"])), "measured", job.device.name, "", "measured before the sweep")
 
 
 def backend_of(job: Job, parameters: InprocessSweep, shape: ModelShape) -> str:
@@ -121,11 +145,12 @@ class _Sweep:
         self._random = np.random.default_rng([plan.parameters.seed, len(before)])
         self._model: Model | None = None
         self._full: dict[int, int] = {point["prompt_tokens"]: point["concurrency"] for point in before if point.get("status") == "oom"}
+        self._skipped = sum("device" not in point for point in before)
 
     def run(self) -> None:
         """Every point that is not done yet."""
         places = [Place(prompt, batch) for prompt in self._parameters.prompt_tokens for batch in sorted(set(self._parameters.batches))]
-        left = places[len(self._done) :]
+        left = places[self._skipped :]
         self._reporter.begin(len(left))
         for place in left:
             self._reporter.step(place.label)

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from app.domain.architecture import ModelArchitecture, dense
+from app.domain.device_profile import profile_of
 from app.domain.hardware import HardwareProfile
 from app.domain.layers import Attention, Experts, LayerGroup, Mlp, Reach
 from app.domain.run import Distribution
 from app.formats import read_runs
+from app.formats.phaseline_device import rates_in
 from app.jobs import DeviceFacts
 from app.jobs.inprocess_sweep import InprocessSweep
-from app.worker.measure import inprocess_sweep
+from app.worker.measure import bench, inprocess_sweep
 from app.worker.measure.floors import floors, needed_bytes, request_of, shortage
 from app.worker.measure.inprocess_sweep import backend_of
 from app.worker.measure.job import Job, Refused, StartAgain
@@ -221,3 +223,22 @@ def test_numpy_stops_at_160_million_parameters(tmp_path: Path) -> None:
     large = replace(small(), vocab=2_000_000)
     with pytest.raises(Refused, match="up to 160 M parameters and this one has 256 M"):
         backend_of(job, job.parameters, large)
+
+
+def test_a_device_without_a_profile_is_looked_at_first_and_gives_the_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "LEAST_BUFFER", 4_000_000)
+    stream = io.StringIO()
+    inprocess_sweep.run(replace(given(tmp_path), hardware=None), Reporter(stream))
+    device, point = read_runs("x", (tmp_path / "result.json").read_bytes()).runs
+    assert (device.labels["kind"], point.labels["kind"]) == ("device_microbench", "inprocess_sweep")
+    assert device.hardware == point.hardware == "this processor"
+    rates = rates_in("x", (tmp_path / "result.json").read_bytes(), 0)
+    assert rates is not None
+    highest = max(move.rate.best for move in rates.moves)
+    (expected,) = [run["details"]["expected"] for run in json.loads((tmp_path / "result.json").read_bytes())["runs"][1:]]
+    named = profile_of(rates, "x", "x", "", "")
+    assert named is not None
+    assert named.bandwidth_bytes_per_s == highest
+    priced = floors(MODEL, named, request_of(16, 4, 1, "fp32"))
+    assert priced is not None
+    assert expected["decode_floor_s"] == pytest.approx(priced.decode_floor_s)

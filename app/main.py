@@ -24,6 +24,7 @@ from app.security.headers import SECURITY_HEADERS, SecurityHeaders
 from app.security.origin import OriginGuard
 from app.security.prefix import PathPrefix
 from app.services.context import make_context
+from app.services.delivering import deliver_forever
 from app.services.housekeeping import keep_house_forever
 from app.services.leasing import bear_with_workers
 from app.services.problems import Problem, invalid_input, problem_of
@@ -50,11 +51,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         prepare(context)
         bear_with_workers(context)
-        keeper = asyncio.create_task(keep_house_forever(context))
+        tasks = [asyncio.create_task(keep_house_forever(context)), asyncio.create_task(deliver_forever(context))]
         yield
         context.bell.close()
-        keeper.cancel()
-        await asyncio.wait([keeper])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         context.database.close()
 
     app = FastAPI(

@@ -17,7 +17,7 @@ from app.domain.errors import PhaselineError
 
 MIB = 1024 * 1024
 UPLOAD_CEILING_BYTES = 32 * MIB
-_SECRET_FIELDS = ("database_url", "worker_token")
+_SECRET_FIELDS = ("database_url", "secret_key", "worker_token")
 _LOOPBACK_NAMES = ("localhost",)
 
 
@@ -35,6 +35,10 @@ class Settings(BaseSettings):
         default=None, description="Address of the database; SQLite in DATA_DIR when unset, postgresql+psycopg://… for several machines."
     )
     database_url_file: Path | None = Field(default=None, description="File that holds DATABASE_URL, for container secrets.")
+    secret_key: str | None = Field(
+        default=None, description="Key that secrets follow from; secret.key in DATA_DIR, made on first use, when unset."
+    )
+    secret_key_file: Path | None = Field(default=None, description="File that holds SECRET_KEY, for container secrets.")
     host: str = Field(default="127.0.0.1", description="Address to listen on; one that is not loopback needs OPEN=1 until sign-in exists.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
     root_path: str = Field(default="", description="Path prefix when a proxy serves Phaseline below one, such as /phaseline.")

@@ -33,7 +33,7 @@ def test_every_setting_has_its_environment_variable(monkeypatch: pytest.MonkeyPa
         "DATA_DIR": "elsewhere", "DATABASE_URL": "postgresql+psycopg://u@h/d", "HOST": "::1", "PORT": "9000", "ROOT_PATH": "/phaseline/",
         "MAX_UPLOAD_BYTES": "1000", "ALLOWED_HOSTS": "a.example, b.example,,", "TRUSTED_PROXIES": "10.0.0.1", "AUTO_MIGRATE": "0",
         "OPEN": "1", "LEASE_S": "12", "LOCAL_WORKER": "0", "SHARE_WORKER_TOKEN": "/run/token", "SERVER": "https://h.example",
-        "WORKER_TOKEN": "phw_x", "WORKER_NAME": "gpu-1", "WORKER_DIR": "here",
+        "SECRET_KEY": "k" * 32, "WORKER_TOKEN": "phw_x", "WORKER_NAME": "gpu-1", "WORKER_DIR": "here",
         "LLAMA_BENCH": "/opt/llama-bench", "LLAMA_MODELS": "/srv/models",
     }  # fmt: skip
     for name, value in given.items():
@@ -46,9 +46,10 @@ def test_every_setting_has_its_environment_variable(monkeypatch: pytest.MonkeyPa
     assert (settings.auto_migrate, settings.open) == (False, True)
     assert (settings.lease_s, settings.local_worker, settings.share_worker_token) == (12, False, Path("/run/token"))
     assert (settings.server_address, settings.worker_token, settings.worker_name) == ("https://h.example", "phw_x", "gpu-1")
+    assert settings.secret_key == "k" * 32
     assert settings.resolved_worker_dir == Path("here")
     assert (settings.llama_bench, settings.llama_models) == (Path("/opt/llama-bench"), Path("/srv/models"))
-    assert {name.lower() for name in given} | {"database_url_file", "worker_token_file"} == set(Settings.model_fields)
+    assert {name.lower() for name in given} | {"database_url_file", "secret_key_file", "worker_token_file"} == set(Settings.model_fields)
 
 
 def test_names_are_read_in_any_case_and_empty_ones_are_unset(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from app.api import (
     schedules,
     targets,
     trends,
+    webhooks,
     worker,
     workers,
 )
@@ -37,6 +38,7 @@ _MODULES = (
     gate,
     baselines,
     trends,
+    webhooks,
     jobs,
     schedules,
     targets,

@@ -20,6 +20,7 @@ from app.pages import (
     runs,
     trends,
     upload,
+    webhooks,
     what_if,
 )
 
@@ -36,6 +37,7 @@ for _module in (
     runs,
     baselines,
     trends,
+    webhooks,
     compare,
     calibrations,
     hardware,

@@ -9,6 +9,7 @@ from app.services import runs
 from app.services.context import Context
 from app.services.importing import ImportOutcome, import_files, overrides_of
 from app.services.likeness import likenesses
+from app.services.webhooks import judge_new
 
 _NO_CORRECTIONS = ("project", "name")
 
@@ -22,6 +23,7 @@ def store_files(context: Context, files: Sequence[tuple[str, bytes]], fields: Ma
     if outcome.created:
         new = [run_id for run_id in outcome.run_ids if run_id not in outcome.existing_ids]
         outcome = replace(outcome, warnings=(*outcome.warnings, *likenesses(context, new)))
+        judge_new(context, new, now)
     corrections = {key: value for key, value in fields.items() if key not in _NO_CORRECTIONS and value not in (None, "", [], ())}
     if not outcome.existing_ids or not corrections:
         return outcome

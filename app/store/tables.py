@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Index, LargeBinary, UniqueConstraint
 from sqlmodel import Field
 
 from app.store import job_tables as job_tables
+from app.store import webhook_tables as webhook_tables
 from app.store.table_base import ROW_ID, Table
 from app.store.table_base import metadata as metadata
 from app.store.types import CleanText, FiniteDouble, FiniteJson, Name

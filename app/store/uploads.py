@@ -87,6 +87,8 @@ def save(session: Session, upload: NewUpload, packed: PackedFile, runs: Sequence
     rows = [{"upload_id": upload_id, "position": position, "data": data} for position, data in enumerate(packed.chunks)]
     _insert_all(session, "upload_chunk", rows)
     run_ids = insert_runs(session, upload_id, runs)
+    # In the same transaction, so that no crash between a run and its judgement loses the latter.
+    _insert_all(session, "run_to_judge", [{"run_id": run_id} for run_id in run_ids])
     # Read again, since names are cleaned on their way in.
     stored = session.execute(_select_upload().where(col(UploadRow.id) == upload_id)).one()
     return SavedUpload(Upload(*stored), run_ids, is_new=True)

@@ -31,6 +31,7 @@ ADDRESSES = (
     "/api/v1/runs?limit=200",
     "/api/v1/runs/1",
     "/api/v1/compare?base=1&other=2",
+    "/webhooks",
 )
 
 
@@ -43,7 +44,8 @@ async def asleep(_: Context) -> None:
 def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, TestClient]]:
     """The application with few and with many runs; the first file's keep their samples."""
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(main, "keep_house_forever", asleep)
+        for task in ("keep_house_forever", "deliver_forever"):
+            patch.setattr(main, task, asleep)
         made = {}
         for runs in (FEW, MANY):
             app = create_app(settings_in(tmp_path_factory.mktemp(f"{runs}-runs")))

@@ -48,7 +48,7 @@ PAGES = (
     "README.md",
     "CHANGELOG.md",
     "SECURITY.md",
-    *(f"docs/{name}.md" for name in ("api", "extension", "formats", "measured", "measuring", "model", "operation", "use")),
+    *(f"docs/{name}.md" for name in ("api", "ci", "extension", "formats", "measured", "measuring", "model", "operation", "use")),
 )
 PICTURE_BYTES = 300_000
 ELIDED = "…"

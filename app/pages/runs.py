@@ -20,6 +20,7 @@ from app.pages.run_view import run_page_values
 from app.services import baselines, black_box, rereading, runs
 from app.services.measured import keep_rates
 from app.services.noise import series_of_run
+from app.services.series_query import series_query
 from app.store import run_list
 from app.store.records import RunFilters
 
@@ -119,13 +120,15 @@ def run_page(request: Request, run_id: RunId) -> Response:
     readings = past_readings(rereading.history(context, run_id))
     with context.database.read() as session:
         standing = baselines.standing(session, view.stored)
+    # The series as its trends are addressed: anchored at its baseline where it has one.
+    series = (standing.baseline.series if standing.baseline else None) or series_of_run(view.stored)
     values = {
         **run_page_values(view, samples),
         **measured_values(context, view),
         "readings": readings,
         "standing": standing,
         "black_box": black_box_view(black_box.for_page(context, view)),
-        "in_series": series_of_run(view.stored) is not None,
+        "trend_link": f"/trends/series?{urlencode(series_query(series))}" if series else None,
     }
     return render(request, "pages/run.html", values)
 

@@ -12,6 +12,11 @@ from fastapi.testclient import TestClient
 from tests.applications import served_from
 from tests.result_files import served
 
+# The series of the two sample runs that are compared.
+_OF_TWO = (
+    "model=llama-3-1-8b&hardware=h100-sxm5-80gb&engine=vllm&load_mode=single&measured_at=client&concurrency=1&prompt_tokens=1200"
+    "&output_tokens=300"
+)
 PARTIAL = {"HX-Request": "true", "HX-Request-Type": "partial"}
 
 
@@ -52,6 +57,9 @@ class Site:
             f"/runs/{self.founding}/edit",
             *(f"/runs/{number}/levers" for number in (self.founding, self.loaded, self.unknown)),
             f"/runs/{self.loaded}/levers?sort=cost",
+            "/trends",
+            f"/trends/series?{_OF_TWO}",
+            f"/trends/series?{_OF_TWO}&metric=ttft.p95",
             "/compare",
             f"/compare?base={self.bf16}&other={self.int4}",
             f"/compare?base={self.bf16}&other={self.int4}&all=1",

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlmodel import Session
 
 from app.domain.comparison import NO_SPREADS, Spreads
-from app.domain.noise import spread_around
+from app.domain.noise import FEWEST_REPEATS, spread_around
 from app.domain.series import Series, series_of
 from app.domain.trends import telling
 from app.store.records import StoredRun
@@ -23,17 +23,27 @@ def series_of_run(stored: StoredRun) -> Series | None:
 
 
 def spreads_between(session: Session, base: StoredRun, others: Sequence[StoredRun]) -> dict[int, Spreads]:
-    """For each of `others` the spreads that a comparison with `base` is judged by: of the base's repeats without that run, and where its
-    settings are other ones, of its own repeats too; the larger counts."""
+    """For each of `others` the spreads that a comparison with `base` is judged by: of the base's repeats, and where its settings are other
+    ones, of its own repeats too; the larger counts. The run that is judged is in neither: it may not raise the noise it is held against.
+    """
     found: dict[int, Spreads] = {}
     runs = repeats_of(session, base)
     for other in others:
         spreads = spreads_of(runs, base.id, {other.id})
         if other.id not in {run.id for run in runs}:
-            own = spreads_of(repeats_of(session, other), other.id, {base.id})
+            own = _spreads_beside(repeats_of(session, other), other.id, base.id)
             spreads = {at: max(spreads.get(at, 0.0), own.get(at, 0.0)) for at in {*spreads, *own}}
         found[other.id] = spreads
     return found
+
+
+def _spreads_beside(runs: Sequence[SeriesRun], run_id: int, base_id: int) -> Spreads:
+    """The spreads of a run's repeats without the run itself: those of the level that the one before it (else after it) belongs to."""
+    place = next((index for index, run in enumerate(runs) if run.id == run_id), None)
+    if place is None or len(runs) < FEWEST_REPEATS + 1:
+        return NO_SPREADS
+    neighbour = runs[place - 1] if place else runs[1]
+    return spreads_of(runs, neighbour.id, {run_id, base_id} - {neighbour.id})
 
 
 def repeats_of(session: Session, stored: StoredRun) -> tuple[SeriesRun, ...]:

@@ -127,3 +127,17 @@ def test_repeats_say_what_counts(api: TestClient, project: str) -> None:
     other = stored(api, project, 21, itl_ms=10.6, fields={"tp": "2"})
     (clause,) = ok(api.get(GATE, params={"base": alone, "run": other, "spec": "itl.mean>+5%"}))["clauses"]
     assert (clause["noise"], clause["outcome"]) == (0.03, "broken")
+
+
+def test_the_run_that_is_judged_does_not_raise_the_noise_it_is_held_against(api: TestClient, project: str) -> None:
+    """Of other settings than the base there are two runs at 10 ms and this one at 11: its own jump is no spread between repeats."""
+    base = stored(api, project, 1)
+    run = [stored(api, project, 2 + number, itl_ms=itl, fields={"tp": "2"}) for number, itl in enumerate((10.0, 10.01, 11.0))][-1]
+    (clause,) = ok(api.get(GATE, params={"base": base, "run": run, "spec": "itl.mean>+5%"}))["clauses"]
+    assert (clause["outcome"], clause["noise"]) == ("broken", 0.03)
+    # With three quiet ones and this one there is a spread, and it is theirs.
+    for number in range(3):
+        stored(api, project, 10 + number, itl_ms=10.0 + number / 100, fields={"tp": "4"})
+    slower = stored(api, project, 20, itl_ms=11.0, fields={"tp": "4"})
+    (clause,) = ok(api.get(GATE, params={"base": base, "run": slower, "spec": "itl.mean>+5%"}))["clauses"]
+    assert (clause["outcome"], clause["noise"]) == ("broken", 0.03)

@@ -42,7 +42,7 @@ _WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Answer:
-    """What was said of one pair, beside what was done. `between` are the causes that were not told apart, with a run that would."""
+    """What was said of one pair, beside what was done. `between` are the causes that were not told apart, with what would."""
 
     kind: str
     tools: str
@@ -61,7 +61,7 @@ class Answer:
 
     @property
     def undetermined(self) -> bool:
-        """Whether the cause that was put in is among those said not to be told apart, with a run that would."""
+        """Whether the cause that was put in is among those said not to be told apart, with what would."""
         return not self.right and self.cause in self.between
 
     @property
@@ -110,7 +110,7 @@ def answer(pair: Pair) -> Answer:
     """The diagnosis of a pair beside what was done to it."""
     found = explained(pair).diagnosis
     causes = tuple(each.rule.cause or each.rule.id for each in found.findings)
-    between = tuple(cause for each in found.undetermined if each.run is not None for cause in each.between)
+    between = tuple(cause for each in found.undetermined for cause in each.between)
     said = causes[0] if causes else NOTHING if found.phase == "none" else NO_CAUSE
     return Answer(pair.kind.name, pair.tools, pair.kind.cause, pair.phase, said, found.phase, between, causes, pair.drawn)
 
@@ -179,7 +179,7 @@ def report(pairs: int, seed: int, processes: int) -> Report:
     conditions = {
         "seed": seed,
         "held_out": seed >= HELD_OUT,
-        "tools": {name: sum(e.tools == name for e in found) for name in TOOLS},
+        "tools": dict(Counter(each.tools for each in found)),
         **machine(),
     }
     return Report(figures(found), groups(found), conditions)
@@ -189,7 +189,7 @@ def main() -> None:
     """Print the report."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.diagnosis", description=__doc__)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--pairs", type=int, default=10 * len(KINDS))
+    parser.add_argument("--pairs", type=int, default=6 * len(KINDS))
     parser.add_argument("--seed", type=int, default=HELD_OUT)
     parser.add_argument("--processes", type=int, default=min(2, len(os.sched_getaffinity(0))))
     given = parser.parse_args()

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
-from app.domain.diagnosis import Diagnosis, Finding
+from app.domain.diagnosis import Finding
 from app.domain.quantity import change_percent, seconds
+from app.pages.job_form import job_query
 from app.pages.learn import CHAPTER_OF_CAUSE
 from app.services.diagnosing import Explained
 from app.services.lever_effects import LeverEffect
 from app.services.sentences import because
+from app.services.separating import command, separating_run
 
 _MEDIUM_FROM = 0.5
 _WORDS: Mapping[str, str] = {
@@ -52,13 +55,24 @@ class LeverRow:
 
 
 @dataclass(frozen=True)
+class OpenQuestion:
+    """Causes that are not told apart, what would tell, and the run that does: in words, as a form, as a command; empty: there is none."""
+
+    between: str
+    ask: str
+    run: str = ""
+    address: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
 class CausesView:
     """What the block of causes and levers shows. `reason` is the first cause in one sentence, empty where none is offered."""
 
     reason: str
     causes: tuple[CauseRow, ...]
     ruled_out: tuple[CauseRow, ...]
-    undetermined: tuple[tuple[str, str, str], ...]
+    undetermined: tuple[OpenQuestion, ...]
     levers: tuple[LeverRow, ...]
 
 
@@ -69,7 +83,7 @@ def causes_view(explained: Explained) -> CausesView:
         " ".join(because(found)),
         tuple(_cause(each) for each in found.findings),
         tuple(_cause(each) for each in found.ruled_out),
-        tuple(_undetermined(found)),
+        tuple(_undetermined(explained)),
         tuple(_levers(explained)),
     )
 
@@ -90,12 +104,21 @@ def _cause(found: Finding) -> CauseRow:
     )
 
 
-def _undetermined(found: Diagnosis) -> list[tuple[str, str, str]]:
-    """The causes, what would tell, and the run that does it in words."""
+def _undetermined(explained: Explained) -> list[OpenQuestion]:
+    """The causes, what would tell, and the run that does it: in words, as a form filled in, as a command."""
     rows = []
-    for each in found.undetermined:
-        run = ", ".join(f"{key.replace('_', ' ')} {', '.join(map(str, values))}" for key, values in (each.run or {}).items())
-        rows.append((" and ".join(cause.replace("_", " ") for cause in each.between), each.ask, run))
+    for each in explained.diagnosis.undetermined:
+        between = " and ".join(cause.replace("_", " ") for cause in each.between)
+        found = separating_run(each, explained.run)
+        if found is None:
+            rows.append(OpenQuestion(between, each.ask))
+            continue
+        kind = found["kind"]
+        words = ", ".join(
+            f"{key.replace('_', ' ')} {', '.join(map(str, values))}" for key, values in (each.run or {}).items() if key != "kind"
+        )
+        address = f"/jobs/new?{urlencode(job_query(kind, {key: value for key, value in found.items() if key != 'kind'}))}"
+        rows.append(OpenQuestion(between, each.ask, words, address, command(found)))
     return rows
 
 

@@ -7,6 +7,8 @@ from app.domain.against_baseline import phase_noise
 from app.domain.comparison import Comparison
 from app.domain.diagnosis import Diagnosis, Setup, Subject, diagnose, diagnose_pair
 from app.domain.diagnosis.curves import along
+from app.domain.prediction import Prediction
+from app.domain.run import Run
 from app.services.lever_effects import LeverEffect
 from app.services.levers import levers_of
 from app.services.runs import RunView
@@ -15,16 +17,17 @@ from app.services.told_by import offloaded_bytes, told_by, width
 
 @dataclass(frozen=True)
 class Explained:
-    """A diagnosis with the predicted size of the levers it names, by lever."""
+    """A diagnosis with the predicted size of the levers it names, by lever; `run` is the one that would be measured anew to decide."""
 
     diagnosis: Diagnosis
     effects: Mapping[str, LeverEffect] = field(default_factory=dict)
+    run: Run | None = None
 
 
 def explain_run(view: RunView) -> Explained:
     """Is this run good, what bounds it, and which levers apply."""
     found = diagnose(deployment(view))
-    return Explained(found, _effects(view, found))
+    return Explained(found, _effects(view, found), view.stored.run)
 
 
 def explain_runs(views: Sequence[RunView]) -> Explained:
@@ -36,20 +39,20 @@ def explain_runs(views: Sequence[RunView]) -> Explained:
     runs = along([found.runs[0] for found in told.values()])
     last = next(view for view in views if told[view.id].runs[0] is runs[-1])
     found = diagnose(Subject(runs, told[last.id].setup))
-    return Explained(found, _effects(last, found))
+    return Explained(found, _effects(last, found), last.stored.run)
 
 
 def explain_pair(comparison: Comparison, base: RunView, other: RunView) -> Explained:
     """Why the other run differs; levers are sized for the other run."""
     noise = phase_noise(comparison.metrics)
     found = diagnose_pair(deployment(base), deployment(other), comparison, {} if noise is None else {"noise": noise})
-    return Explained(found, _effects(other, found))
+    return Explained(found, _effects(other, found), other.stored.run)
 
 
 def explain_files(comparison: Comparison) -> Explained:
     """The same of two runs that are not stored: what their files say."""
     base, other = (Subject((side.run,), told_by(side.run)) for side in (comparison.base, comparison.other))
-    return Explained(diagnose_pair(base, other, comparison))
+    return Explained(diagnose_pair(base, other, comparison), run=comparison.other.run)
 
 
 def _effects(view: RunView, found: Diagnosis) -> Mapping[str, LeverEffect]:
@@ -78,6 +81,7 @@ def _priced(view: RunView, setup: Setup) -> Setup:
         active_parameters=float(architecture.active_parameters),
         bytes_per_parameter=setup.bytes_per_parameter or width(prediction.request.weight_dtype),
         peak_flops_per_s=prediction.ridge_peak * hardware.bandwidth_bytes_per_s,
+        held_share=_held_share(prediction),
     )
     if view.assessment.mbu is not None:
         priced = replace(
@@ -92,3 +96,11 @@ def _priced(view: RunView, setup: Setup) -> Setup:
         priced = replace(priced, prefill_flops=prefill.flops, achieved_flops_per_s=achieved)
     offloaded, resident = offloaded_bytes(view.stored.run), (decode.bytes - cache) * devices
     return priced if offloaded is None else replace(priced, fast_share=max(1.0 - offloaded / resident, 0.0))
+
+
+def _held_share(prediction: Prediction) -> float | None:
+    """What the model says is held, as a part of a device's memory; None where that is not known."""
+    memory = prediction.memory
+    if not memory.capacity_bytes:
+        return None
+    return (memory.weight_bytes + memory.kv_bytes + memory.activation_bytes) / memory.capacity_bytes

@@ -7,6 +7,7 @@ from app.domain.diagnosis import Finding
 from app.services.diagnosing import Explained
 from app.services.lever_effects import LeverEffect, effect_json
 from app.services.sentences import diagnosis_sentence
+from app.services.separating import separating_run
 from app.services.summary import flags_json, number
 
 
@@ -22,7 +23,7 @@ def diagnosis_json(explained: Explained) -> dict[str, Any]:
                 "between": list(each.between),
                 "phase": each.phase,
                 "ask": each.ask,
-                "separating_run": None if each.run is None else dict(each.run),
+                "separating_run": separating_run(each, explained.run),
             }
             for each in found.undetermined
         ],

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.catalog import Catalog
+from app.domain.diagnosis.times import first_tokens, steps
 from app.domain.diagnosis.vocabulary import Phase
 from app.domain.errors import PhaselineError
 from app.domain.run import Run
@@ -50,10 +51,16 @@ def draw(catalog: Catalog, kind: Kind, tools: Tools, seed: int, noise: Noise) ->
 
 
 def _phase(kind: Kind, sides: tuple[Deployment, Deployment], quiet: list[Served]) -> Phase | None:
-    """The phase that moved, None where one of them moved by an amount in doubt, or nothing did although something was changed."""
+    """The phase that moved, by the statistics that a comparison may use.
+
+    None where one of them moved by an amount in doubt, or nothing did although something was changed.
+    """
     still = np.random.default_rng(0)
     runs = [handed(side, each, "server", QUIET, still) for side, each in zip(sides, quiet, strict=True)]
-    first, step = (_change(runs, name) for name in ("ttft_s", "itl_s"))
+    firsts, tokens = first_tokens(*runs), steps(*runs)
+    if firsts is None or tokens is None:
+        return None
+    first, step = firsts[1] / firsts[0] - 1, tokens[1] / tokens[0] - 1
     if any(STANDS_STILL < abs(change) < MOVED for change in (first, step)):
         return None
     moved_first, moved_step = abs(first) >= MOVED, abs(step) >= MOVED
@@ -64,14 +71,12 @@ def _phase(kind: Kind, sides: tuple[Deployment, Deployment], quiet: list[Served]
         return "both"
     if moved_step:
         return "decode"
+    if not moved_first and kind.cause == "R06":
+        # The opening wave is kept out of what is compared, and is what moved.
+        return "prefill"
     if not moved_first:
         return "none" if kind.cause is None or kind.cause == "R30" else None
     return kind.place or ("queue" if _share(runs, "queue_s") > 0.5 else "prefill")
-
-
-def _change(runs: list[Run], key: str) -> float:
-    base, other = (_mean(run, key) for run in runs)
-    return other / base - 1
 
 
 def _share(runs: list[Run], key: str) -> float:

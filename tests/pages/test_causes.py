@@ -54,9 +54,11 @@ def test_what_would_decide_and_what_is_ruled_out() -> None:
     open_question = diagnose_pair(Subject((run(0.3, 0.02, 32),)), Subject((run(0.6, 0.02, 32),)))
     seen = causes_view(Explained(open_question))
     assert [row.strength.split(":")[0] for row in seen.causes] == ["weak", "weak"]
-    assert seen.undetermined == (
-        ("scheduling or admission and prefill kernel", "the same question at one client, for both", "concurrency 1"),
-    )
+    asked = seen.undetermined[0]
+    assert set(asked.between.split(" and ")) == {"scheduling or admission", "prefill kernel"}
+    assert (asked.ask, asked.run) == ("the same question at one client, for both", "concurrency 1")
+    assert asked.address == "/jobs/new?kind=endpoint_sweep"
+    assert asked.command == "phaseline measure endpoint URL --model MODEL --concurrency 1"
     alone = diagnose_pair(Subject((run(0.3, 0.02, 1),)), Subject((run(0.6, 0.02, 1),)))
     assert [row.found.rule.cause for row in causes_view(Explained(alone)).ruled_out] == ["scheduling_or_admission"]
 

@@ -50,8 +50,8 @@ MISSING: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {
     "alone_itl_change": (_ALONE, {"concurrency": [1]}),
     "prefill_rate_change": ("the prompt pass measured apart from the queue", None),
     "idle_added_s": ("the pauses between requests", None),
-    "sm_clock_change": ("the core clock of both", None),
-    "memory_clock_change": ("the memory clock of both", None),
+    "sm_clock_change": ("the core clock of both", {"kind": "device_microbench", "dtypes": ["bf16"]}),
+    "memory_clock_change": ("the memory clock of both", {"kind": "device_microbench", "dtypes": ["bf16"]}),
     "chunks_added": ("the chunk budget of both", None),
     "bytes_per_parameter_change": ("the weight format of both", None),
     "fast_share_change": ("where the weights of both lie", None),
@@ -139,16 +139,21 @@ def undetermined(offered: Sequence[Finding], observed: Observed) -> tuple[Undete
     """Where the first-ranked cause of a part of the request is not decided and another is offered beside it: what would decide."""
     found = []
     for part in (("prefill", "queue", "client", "transport"), ("decode",), ("both",)):
-        rivals = [each for each in offered if each.rule.phase in part and each.rule.cause is not None]
+        rivals = [each for each in offered if each.rule.phase in part and not _of_the_data(each)]
         if len(rivals) < 2 or rivals[0].decided:
             continue
-        between = tuple(dict.fromkeys(str(each.rule.cause) for each in rivals))
+        between = tuple(dict.fromkeys(each.rule.cause or each.rule.title for each in rivals))
         observable = _separating(rivals, observed.figures)
         if len(between) < 2 or observable is None:
             continue
         ask, run = MISSING[observable]
         found.append(Undetermined(between, rivals[0].rule.phase, ask, run))
     return tuple(found)
+
+
+def _of_the_data(found: Finding) -> bool:
+    """Whether a rule rests on a flag alone, which says how the data is and not why two differ."""
+    return not found.rule.separating and all(sign.kind == "flag" for sign in found.rule.pattern)
 
 
 def _separating(rivals: Sequence[Finding], figures: Seen) -> str | None:

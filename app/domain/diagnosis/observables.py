@@ -330,23 +330,29 @@ def _chunks(run: Run, budget: float) -> float:
 
 
 def _inside_first_token(a: Run, b: Run) -> Seen:
-    """Which part of the first token's change lies in the queue, at the server, or outside it: ttft less the server's own."""
+    """Which part of the first token's change lies in the queue, at the server, or outside it: ttft less the server's own.
+
+    The parts are means. Where the mean TTFT is withheld they are parts of the change that the server itself saw.
+    """
     found: dict[str, float] = {}
-    first = times.first_tokens(a, b)
-    if first is None or first[0] == first[1]:
-        return found
     pairs = {name: times.pair_of(a, b, f"{name}_s") for name in ("queue", "server_ttft", "prefill")}
-    server = pairs["server_ttft"]
-    if server is not None and times.pair_of(a, b, "ttft_s") is not None:
-        pairs["outside_server"] = (first[0] - server[0], first[1] - server[1])
+    server, client = pairs["server_ttft"], times.means_of(a, b, "ttft_s")
+    whole = client or (server if times.pair_of(a, b, "ttft_s") is not None else None) or times.first_tokens(a, b)
+    if whole is None or whole[0] == whole[1]:
+        return found
+    if server is not None and client is not None:
+        pairs["outside_server"] = (client[0] - server[0], client[1] - server[1])
+    elif client is None and whole is server:
+        pairs["server_ttft"] = None
     for name, pair in pairs.items():
         if pair is not None:
             found |= moved(name, pair)
-            found[f"{name}_share_of_change"] = (pair[1] - pair[0]) / (first[1] - first[0])
-    inside = [found.get(f"{name}_share_of_change") for name in ("queue", "prefill", "server_ttft")]
-    if inside[0] is not None and inside[1] is not None and inside[2] is not None:
+            found[f"{name}_share_of_change"] = (pair[1] - pair[0]) / (whole[1] - whole[0])
+    inside = [found.get(f"{name}_share_of_change") for name in ("queue", "prefill")]
+    at_server = found.get("server_ttft_share_of_change", 1.0 if whole is server else None)
+    if inside[0] is not None and inside[1] is not None and at_server is not None:
         # What is at the server and in neither its queue nor its prompt pass stands before the engine.
-        found["front_end_share_of_change"] = inside[2] - inside[0] - inside[1]
+        found["front_end_share_of_change"] = at_server - inside[0] - inside[1]
     idle = times.stat_of(a, "idle_before_s", "mean"), times.stat_of(b, "idle_before_s", "mean")
     if idle[0] is not None and idle[1] is not None:
         found["idle_added_s"] = idle[1] - idle[0]

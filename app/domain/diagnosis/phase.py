@@ -10,7 +10,7 @@ from app.domain.diagnosis.changes import Seen
 from app.domain.diagnosis.judging import Finding
 from app.domain.diagnosis.observables import Observed
 from app.domain.diagnosis.subject import Subject
-from app.domain.diagnosis.thresholds import LOAD_ONLY, MOSTLY, NOISE
+from app.domain.diagnosis.thresholds import MOSTLY, NOISE, SAME_KIND
 from app.domain.diagnosis.vocabulary import Phase
 
 _INSIDE_FIRST_TOKEN = ("queue", "client", "transport")
@@ -44,7 +44,12 @@ def _place_of_first_token(figures: Seen, findings: Sequence[Finding]) -> Phase:
         return "transport"
     if figures.get("outside_server_share_of_change", 0.0) > MOSTLY:
         return "client"
-    if "lone_ttft_change" in figures and figures.get("alone_over_loaded_ttft", 1.0) < LOAD_ONLY:
+    if "lone_ttft_change" in figures:
+        added = figures.get("ttft_added_s", 0.0)
+        if added > 0 and figures["lone_ttft_added_s"] < MOSTLY * added:
+            return "queue"
+    elif figures.get("decoding_change", 0.0) < -SAME_KIND and figures.get("room_left_other", 0.0) > 0:
+        # Fewer decode at once, not all that could ever do, and no request finds the server without a queue.
         return "queue"
     return _within_first_token(findings) or "prefill"
 

@@ -15,13 +15,14 @@ from app.domain.diagnosis.thresholds import FACT_WEIGHT, NOISE
 from app.domain.diagnosis.vocabulary import Cause, Lever, Phase
 from app.domain.text import duration, percent
 
-Kind = Literal["rose", "fell", "still", "above", "below", "within", "flag", "no flag"]
+Kind = Literal["rose", "fell", "still", "no rise", "above", "below", "within", "flag", "no flag"]
 FLAG = "flag."
 
 
 @dataclass(frozen=True)
 class Sign:
-    """One observation: `observable` rose, fell or stayed (against the noise), lies above, below or within bounds, or is a flag.
+    """One observation: `observable` rose, fell, stayed or did not rise (against the noise), lies above, below or
+    within bounds, or is a flag.
 
     `weight` is what it counts when causes are ranked: a fact that somebody states (a setting, a clock, a counter) more than a time.
     """
@@ -45,6 +46,7 @@ class Sign:
             "rose": value > noise,
             "fell": value < -noise,
             "still": abs(value) <= noise,
+            "no rise": value <= noise,
             "above": value > self.low,
             "below": value < self.high,
             "within": self.low <= value <= self.high,
@@ -88,6 +90,11 @@ def fell(observable: str, words: str) -> Sign:
 def still(observable: str, words: str) -> Sign:
     """The observable moved by no more than the noise."""
     return Sign(observable, "still", words)
+
+
+def no_rise(observable: str, words: str) -> Sign:
+    """The observable did not grow by more than the noise."""
+    return Sign(observable, "no rise", words)
 
 
 def above(observable: str, bound: float, words: str) -> Sign:

@@ -2,7 +2,7 @@
 
 from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, flagged, rose, still, within
 from app.domain.diagnosis.signs import FIRST_SLOWER, FLOOR, ITL, SLOWER, STEP_SLOWER, STEP_STILL
-from app.domain.diagnosis.thresholds import GOOD, JUMPED, MOSTLY, NOISE, ORDINARY, POOL_FULL, SAME_KIND, SAME_SETTING, STEP
+from app.domain.diagnosis.thresholds import GOOD, JUMPED, LOAD_ONLY, MOSTLY, NOISE, ORDINARY, POOL_FULL, SAME_KIND, SAME_SETTING, STEP
 
 BATCH_RULES = (
     Rule(
@@ -32,7 +32,7 @@ BATCH_RULES = (
             within(
                 "step_added_over_floor_added",
                 ORDINARY,
-                1 / ORDINARY,
+                1 / LOAD_ONLY,
                 "The step gained {step_added_over_floor_added} times what its bytes account for.",
             ),
             fact(above("step_bytes_settings_moved", 0.5, "The format of weights or cache was changed.")),

@@ -1,6 +1,6 @@
 """Rules whose pattern is a change before the first token: R01 to R07, R20, R26, R28."""
 
-from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, flagged, not_flagged, rose, silent, still, within
+from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, flagged, no_rise, not_flagged, rose, silent, still, within
 from app.domain.diagnosis.thresholds import BEYOND_CLOCKS, FITS, LOAD_ONLY, MOSTLY, POOL_FULL, QUADRATIC, SAME_KIND, SAME_SETTING
 
 _TTFT = "{ttft_base_s} → {ttft_other_s}, {ttft_change}"
@@ -176,7 +176,7 @@ FIRST_TOKEN_RULES = (
         (
             _SLOWER,
             above(
-                "front_end_share_of_change", MOSTLY, "{front_end_share_of_change} of the added time is in neither queue nor prompt pass."
+                "front_end_share_of_change", SAME_KIND, "{front_end_share_of_change} of the added time is in neither queue nor prompt pass."
             ),
         ),
         (_NOT_IDLE, _STEP_SAME),
@@ -269,7 +269,7 @@ FIRST_TOKEN_RULES = (
         "prefill",
         (
             above("opening_wave_added_share", MOSTLY, "The opening wave adds {opening_wave_added_s} more to the mean than before."),
-            still("ttft_change", "The other requests' first tokens did not move: {ttft_change}."),
+            no_rise("ttft_change", "The other requests' first tokens did not take longer: {ttft_change}."),
         ),
         (still("step_itself_change", "The step itself did not move: {step_itself_change}."),),
         levers=(),

@@ -18,7 +18,18 @@ from app.domain.diagnosis.signs import (
     STEP_SLOWER,
     UNLIKE_THE_STEP,
 )
-from app.domain.diagnosis.thresholds import EXCESS_BYTES, FAR_OFF, GOOD, LOAD_ONLY, NOISE, ORDINARY, PROPORTIONAL, SAME_KIND, SHORT_FLOOR_S
+from app.domain.diagnosis.thresholds import (
+    EXCESS_BYTES,
+    FAR_OFF,
+    GOOD,
+    LOAD_ONLY,
+    NOISE,
+    ORDINARY,
+    POOL_FULL,
+    PROPORTIONAL,
+    SAME_KIND,
+    SHORT_FLOOR_S,
+)
 
 STEP_RULES = (
     Rule(
@@ -287,6 +298,26 @@ STEP_RULES = (
         sums=("{counted_bytes_per_token} a token ÷ {all_expanded_bytes} = {counted_over_expanded}",),
         refuted_by="the counter shows the stored bytes.",
         source="pegainfer#345",
+    ),
+    Rule(
+        "R19",
+        "paging_or_fallback",
+        "More is held than the device's memory has room for",
+        "decode",
+        (
+            below("share_of_floor", ORDINARY, "The step is {share_of_floor} of what its bytes allow."),
+            fact(above("held_share", POOL_FULL, "Weights and cache take {held_share} of the memory.")),
+            above("floor_s", SHORT_FLOOR_S, "The floor is {floor_s}, longer than a step's fixed costs."),
+        ),
+        levers=(
+            Advice("more_quantisation"),
+            Advice("fp8_kv"),
+            Advice("shorter_context"),
+            Advice("more_gpus"),
+        ),
+        sums=(FLOOR, "held {held_share} of the memory"),
+        refuted_by="the device's counters show no page moved while the step runs.",
+        source="ollama#11819, aprender#2846",
     ),
     Rule(
         "R19",

@@ -1,6 +1,6 @@
 """Signs that several rules about steps share, and sums that they show."""
 
-from app.domain.diagnosis.rule import Advice, above, below, rose, still, within
+from app.domain.diagnosis.rule import Advice, above, below, no_rise, rose, still, within
 from app.domain.diagnosis.thresholds import MOSTLY, STEP
 
 ITL = "{itl_base_s} → {itl_other_s}, {itl_added_s} a step"
@@ -8,7 +8,7 @@ SLOWER = rose("itl_change", "A step takes longer: {itl_change}.")
 STEP_SLOWER = rose("step_itself_change", "The step itself takes longer, prompts of others aside: {step_itself_change}.")
 FIRST_SLOWER = rose("ttft_change", "The first token takes longer: {ttft_change}.")
 STEP_STILL = still("step_itself_change", "The step itself did not move: {step_itself_change}.")
-PROMPT_SAME = still("first_itself_change", "The first token itself did not move: {first_itself_change}.")
+PROMPT_SAME = no_rise("first_itself_change", "The first token itself does not take longer: {first_itself_change}.")
 NOT_FOR_EACH_TOKEN = below(
     "tokens_share_of_first_change", MOSTLY, "What a first token gained is not for each prompt token: {tokens_share_of_first_change}."
 )

@@ -12,7 +12,8 @@ class Setup:
 
     `chunk_budget_tokens` is the prompt work one step may hold, infinite where prompts are never split; `graph_limit` the largest batch
     that was captured; `long_prompt_tokens` another request's prompt that was in the server at the same time. `step_weight_bytes` are
-    weights really read in a step by all devices, `resident_bytes` those held. `fast_share` is the part of them in fast memory, the rest
+    weights really read in a step by all devices, `resident_bytes` those held; `held_share` the part of the memory that weights, cache
+    and activations take. `fast_share` is the part of them in fast memory, the rest
     moves at `slow_bandwidth_bytes_per_s`. `cached_share` is the part of prompt tokens that were not computed.
     """
 
@@ -47,6 +48,7 @@ class Setup:
     achieved_bandwidth_bytes_per_s: float | None = None
     slow_bandwidth_bytes_per_s: float | None = None
     fast_share: float | None = None
+    held_share: float | None = None
     peak_flops_per_s: float | None = None
     achieved_flops_per_s: float | None = None
     prefill_flops: float | None = None

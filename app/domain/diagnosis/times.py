@@ -37,6 +37,12 @@ def pair_of(base: Run, other: Run, *keys: str) -> tuple[float, float] | None:
     return None
 
 
+def means_of(base: Run, other: Run, key: str) -> tuple[float, float] | None:
+    """The means of both sides, None where one is not known or withheld."""
+    a, b = stat_of(base, key, "mean"), stat_of(other, key, "mean")
+    return (a, b) if a is not None and b is not None else None
+
+
 def first_tokens(base: Run, other: Run) -> tuple[float, float] | None:
     """Seconds to the first token on both sides."""
     return pair_of(base, other, "ttft_s") or pair_of(base, other, "prefill_s") or _from_rates(base, other, _prompt_s)

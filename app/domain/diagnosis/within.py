@@ -19,8 +19,8 @@ PASSES_IN_FIRST_TOKEN = 2.0
 MEDIAN_ERROR = 1.25
 # Runs whose numbers of sequences are this near need no line between them.
 ALIKE = 0.25
-# A step that grows less over the batch does not tell a constant from a factor, and neither does a share known no better than by half.
-GROWS, TELLS_APART = 0.05, 0.5
+# A step that grows less over the batch does not tell a constant from a factor, and neither does a share known no better than to 0.4.
+GROWS, TELLS_APART = 0.05, 0.4
 # Requests without a queue that a median needs.
 ENOUGH = 5
 # A slope counts from twice its standard error.
@@ -30,7 +30,7 @@ SURE = 2.0
 def within_runs(base: Run, other: Run) -> Seen:
     """The observables that rows give, by name; empty where neither run has any."""
     steps = _step_itself(base, other)
-    return {**steps, **_first_itself(base, other, steps), **_stalls(base, other), **_batch(base, other)}
+    return {**steps, **_first_itself(base, other, steps), **_stalls(base, other), **_bursts(base, other), **_batch(base, other)}
 
 
 def _both(base: Run, other: Run, key: str, stat: str = "mean") -> tuple[float, float] | None:
@@ -69,7 +69,8 @@ def _step_itself(base: Run, other: Run) -> dict[str, float]:
     if found["step_itself_added_s"] != 0:
         slope_share = (b[1] - a[1]) * at / found["step_itself_added_s"]
         unsure = SURE * (a[2] ** 2 + b[2] ** 2) ** 0.5 * at / abs(found["step_itself_added_s"])
-        found |= {"sequences_share_of_step_change": slope_share, "sequences_share_unsure": unsure}
+        if unsure < TELLS_APART:
+            found["sequences_share_of_step_change"] = slope_share
     return found
 
 
@@ -135,13 +136,19 @@ def _stalls(base: Run, other: Run) -> dict[str, float]:
         shares.append((stalls.n or 0) / gaps.n if stalls is not None else 0.0)
         found[f"stall_share_{name}"] = shares[-1]
     found["stall_share_added"] = shares[1] - shares[0]
+    # Where one side has no stall, its longest gap is the longest wait of a token.
+    held = _both(base, other, "stall_s") or _both(base, other, "chunk_gap_s", "max")
+    return {**found, **moved("held_up", held), **changed("stall_share", shares[0], shares[1])}
+
+
+def _bursts(base: Run, other: Run) -> dict[str, float]:
+    """The median gap, and how far below the mean it is: tokens that come together leave next to no time between most of them."""
+    found: dict[str, float] = {}
     medians, means = _both(base, other, "chunk_gap_s", "p50"), _both(base, other, "chunk_gap_s")
     if medians is not None and means is not None and min(means) > 0:
         found |= {"gap_median_over_mean_base": medians[0] / means[0], "gap_median_over_mean_other": medians[1] / means[1]}
         found |= moved("gap_median", medians)
-    # Where one side has no stall, its longest gap is the longest wait of a token.
-    held = _both(base, other, "stall_s") or _both(base, other, "chunk_gap_s", "max")
-    return {**found, **moved("held_up", held), **changed("stall_share", shares[0], shares[1])}
+    return found
 
 
 def _batch(base: Run, other: Run) -> dict[str, float]:

@@ -308,3 +308,10 @@ def test_a_full_pool_and_preemptions() -> None:
     )
     assert {"kv_capacity", "preemption"} <= set(causes(found))
     assert found.phase == "both"
+
+
+@pytest.mark.parametrize(("held", "offered"), [(1.2, True), (0.6, False)])
+def test_more_than_the_memory_holds_and_far_from_the_floor(held: float, offered: bool) -> None:
+    # 40 GB at 1 TB/s are 40 ms; measured 200.
+    found = diagnose(one(itl=0.2, setup={"step_weight_bytes": 40e9, "bandwidth_bytes_per_s": 1e12, "held_share": held}))
+    assert ("paging_or_fallback" in causes(found)) is offered

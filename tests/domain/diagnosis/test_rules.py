@@ -22,6 +22,7 @@ def value(sign: Sign, holds: bool) -> float | None:
         "rose": (1.0, 0.0),
         "fell": (-0.5, 0.0),
         "still": (0.0, 1.0),
+        "no rise": (-0.5, 1.0),
         "above": (sign.low + 1, sign.low - 1),
         "below": (sign.high - 1, sign.high + 1),
         "within": ((sign.low + sign.high) / 2, sign.high + 1),

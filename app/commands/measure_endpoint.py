@@ -13,8 +13,9 @@ from app.commands.common import Json, print_json
 from app.domain.addresses import ANY_NETWORK, parse_destination
 from app.domain.errors import InvalidRequest, PhaselineError
 from app.domain.text import duration
-from app.jobs import read_parameters
+from app.jobs import DeviceFacts, read_parameters
 from app.jobs.endpoint_sweep import EndpointSweep
+from app.worker.environment import capture
 from app.worker.load.link import Link, checked_address
 from app.worker.load.point import Shape, progress_words
 from app.worker.load.recording import Told, on_uvloop, record
@@ -93,7 +94,9 @@ async def _measured(
 ) -> Mapping[str, Any]:
     link = Link(asking.destination, await checked_address(asking.destination), certificates)
     table = _Table(sys.stderr.isatty() and not quiet, quiet)
-    return await record(parameters, asking, link, out, Told(table.planned, table.working, table.done))
+    # The machine of the client, not of the server: what its figures may owe to itself.
+    environment = capture(DeviceFacts(name="load client", kind="cpu", backends=()))
+    return await record(parameters, asking, link, out, Told(table.planned, table.working, table.done), environment)
 
 
 class _Table:

@@ -164,7 +164,7 @@ def _prefill_figures(fits: Floats, curve: _Curve) -> Mapping[str, Inferred]:
     longest = float(curve.at[-1])
     figures = {"front_end_s": _inferred(fits, lambda fit: float(fit[0]), "what a first token takes whatever the prompt's length")}
     figures["prefill_s"] = _inferred(
-        fits, lambda fit: float(fit[1] * longest + fit[2] * longest**2), f"the prompt pass of {longest:.0f} tokens, without the front-end"
+        fits, lambda fit: float(fit[1] * longest + fit[2] * longest**2), f"the prompt pass of {longest:,.0f} tokens, without the front-end"
     )
     if fits[0, 1] > 0:
         said = "prompt tokens a second of the part that is linear in the prompt"
@@ -173,7 +173,7 @@ def _prefill_figures(fits: Floats, curve: _Curve) -> Mapping[str, Inferred]:
         figures["attention_share"] = _inferred(
             fits,
             lambda fit: _ratio(fit[2] * longest**2, fit[1] * longest + fit[2] * longest**2),
-            f"the quadratic part's share of the prompt pass at {longest:.0f} tokens",
+            f"the quadratic part's share of the prompt pass at {longest:,.0f} tokens",
         )
     return figures
 
@@ -184,7 +184,7 @@ def _decode_figures(fits: Floats, curve: _Curve, memory: Memory | None) -> Mappi
     def step(fit: Floats) -> float:
         return float(fit[0] + fit[1] * middle)
 
-    figures = {"step_s": _inferred(fits, step, f"a decode step with {middle:.0f} tokens of context")}
+    figures = {"step_s": _inferred(fits, step, f"a decode step with {middle:,.0f} tokens of context")}
     if curve.lengths >= LINEAR and curve.spread >= LEAST_SPREAD:
         figures["step_without_context_s"] = _inferred(fits, lambda fit: float(fit[0]), "a decode step as its context goes to nothing")
         figures["step_per_1000_tokens_s"] = _inferred(

@@ -33,7 +33,8 @@ def test_it_prints_a_row_a_point_and_writes_a_file(run: Run, tmp_path: Path, mon
     assert head.split()[:5] == ["load", "prompt", "output", "requests", "failed"]
     assert [line.split()[:4] for line in (first, second)] == [["1", "clients", "40", "4"], ["2", "clients", "40", "4"]]
     assert "phaseline import" in ended.out
-    assert len(read_runs(out.name, out.read_bytes()).runs) == 2
+    runs = read_runs(out.name, out.read_bytes()).runs
+    assert [run.labels["environment.device"] for run in runs] == ["load client"] * 2
     assert keys == {"Bearer sk-canary-5"}
     assert b"sk-canary-5" not in out.read_bytes()
     assert (again.code, "already" in again.err) == (2, True)

@@ -1,6 +1,6 @@
 """Is the diagnosis right? Pairs of runs with one known change each, put to the function that /compare asks.
 
-    python -m benchmarks.diagnosis [--json] [--pairs N] [--seed S]
+    python -m benchmarks.diagnosis [--json | --markdown] [--pairs N] [--seed S]
 
 Deployments, loads, changes and noise are drawn from the seed, runs from the step simulator (`synthetic`). Rules were worked on with the
 seeds below HELD_OUT; the figures to quote are those of a seed from there on, as the default is.
@@ -37,6 +37,7 @@ TARGETS = {
     "kinds": Target(20, "at least"),
 }
 NOTHING, NO_CAUSE = "nothing", "no cause"
+KINDS_BY_NAME = {kind.name: kind.cause for kind in KINDS}
 _WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -185,16 +186,32 @@ def report(pairs: int, seed: int, processes: int) -> Report:
     return Report(figures(found), groups(found), conditions)
 
 
+def as_markdown(found: Report) -> str:
+    """The confusion table as docs show it: one row a kind of tools and a kind of change."""
+    lines = [
+        "| change | pairs | cause right | rightly undetermined | phase right | said instead |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in found.groups:
+        ((by, name),) = row["by"].items()
+        wrong = {said: n for said, n in row["said"].items() if said != (KINDS_BY_NAME.get(name) or NOTHING)}
+        instead = "" if by == "tools" else ", ".join(f"{said} {n}" for said, n in wrong.items())
+        title = f"all, tools: {name}" if by == "tools" else name.replace("_", " ")
+        lines.append(f"| {title} | {row['n']} | {row['right']} | {row['undetermined']} | {row['phase_right']} | {instead or '–'} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Print the report."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.diagnosis", description=__doc__)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", action="store_true", help="the confusion table as in docs/diagnosis.md")
     parser.add_argument("--pairs", type=int, default=6 * len(KINDS))
     parser.add_argument("--seed", type=int, default=HELD_OUT)
     parser.add_argument("--processes", type=int, default=min(2, len(os.sched_getaffinity(0))))
     given = parser.parse_args()
     found = report(given.pairs, given.seed, given.processes)
-    print(as_json(found) if given.json else as_text(found, TARGETS))
+    print(as_json(found) if given.json else as_markdown(found) if given.markdown else as_text(found, TARGETS))
 
 
 if __name__ == "__main__":

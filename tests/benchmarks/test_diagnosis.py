@@ -5,7 +5,8 @@ import pytest
 
 from app.catalog import load
 from app.domain.simulation import Simulator
-from benchmarks.diagnosis import Answer, answer, figures, groups, tools_of
+from benchmarks.diagnosis import Answer, answer, as_markdown, figures, groups, tools_of
+from benchmarks.report import Report
 from benchmarks.synthetic.deployment import serve
 from benchmarks.synthetic.handing import TOOLS
 from benchmarks.synthetic.kinds import KINDS, world
@@ -69,3 +70,9 @@ def test_figures_are_strict_and_what_is_rightly_undetermined_stands_beside_them(
     rows = {next(iter(row["by"].items())): row for row in groups(found)}  # type: ignore[attr-defined]
     assert rows["kind", "a"]["said"] == {"preemption": 1, "kv_capacity": 1}
     assert rows["kind", "b"]["phases"] == {"prefill → queue": 1}
+
+
+def test_the_table_names_what_was_said_instead() -> None:
+    found = [said("graphs_off", "eager_mode", "eager_mode"), said("graphs_off", "eager_mode", "decode_kernel")]
+    table = as_markdown(Report(figures(found), groups(found), {}))
+    assert table.splitlines()[-1] == "| graphs off | 2 | 1 | 0 | 2 | decode_kernel 1 |"

@@ -13,6 +13,8 @@ from app.services.context import Context
 from app.services.measured import channel_rows, rates_of
 from app.services.runs import RunView
 
+DOTTED = "Of a device alone the dotted roof is the best single measurement, which stands where a specification would; the other is medians."
+
 
 def measured_values(context: Context, view: RunView) -> dict[str, Any]:
     """The values of the page that only such runs have; a device's run has a headline of its own."""
@@ -26,6 +28,7 @@ def measured_values(context: Context, view: RunView) -> dict[str, Any]:
         found |= {"sentence": rates_sentence(rates), "lead": "", "tiles": (), "own_profile": view.hardware if own else None}
         if (ceilings := ceilings_of_rates(rates)) is not None:
             found["roofline"] = page_figure("roofline", Roofline(ceilings, ()))
+            found["roofline_notes"] = (DOTTED,)
     return found
 
 

@@ -82,9 +82,9 @@ async def post_new_job(request: Request) -> Response:
 
 @router.post("/first")
 def post_first(request: Request) -> Response:
-    """Measure what is attached, with nothing to fill in: follow the last of the jobs."""
+    """Measure what is attached, with nothing to fill in."""
     made = first_look(page_context(request))
-    return RedirectResponse(f"{request.scope.get('root_path', '')}/jobs/{made[-1].job.id}", status_code=303)
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/jobs/{made.job.id}", status_code=303)
 
 
 @router.get("/{job_id}")

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from app.services.delivering import deliver_due
 from tests.answers import API, ok, problem
-from tests.applications import row_counts, served_from
+from tests.applications import context_of, row_counts, served_from
 from tests.measured_loads import ENGINE, GRID, report
 from tests.postgres import own_database
 from tests.result_files import data_of, served, served_file, served_in_detail
@@ -147,3 +149,34 @@ def test_a_baseline_is_set_found_judged_by_and_goes_with_its_run(on: TestClient)
     problem(on.get(f"{API}/baselines/{made['id']}"), 404)
     for run in (runs[0], *runs[2:]):
         assert on.delete(f"{RUNS}/{run}").status_code == 204
+
+
+def test_a_series_over_time_with_a_remark_and_a_target_that_is_told(on: TestClient) -> None:
+    """Nine runs, then one that decodes 20 % slower; the target lies where nothing may be connected to, and that is what is noted."""
+    hook = ok(on.post(f"{API}/webhooks", json={"url": "http://169.254.169.254/hook", "name": "ünï ✓"}), 201)
+    runs = []
+    for number in range(10):
+        itl = 12.0 if number == 9 else 10.0 + number / 100
+        data = served_file(400 + number, mean_e2el_ms=50 + 50 * itl, mean_tpot_ms=itl)
+        sent = on.post(RUNS, files={"file": (f"{number}.json", data)}, data={"hardware": "l40s", "project": "trends"})
+        runs.append(ok(sent, 201)["runs"][0]["id"])
+        if number == 0:
+            ok(on.post(f"{API}/baselines", json={"run": runs[0]}), 201)
+    (entry,) = ok(on.get(f"{API}/trends", params={"project": "trends"}))["items"]
+    assert (entry["runs"], entry["newest_run"], entry["verdict"], entry["phase"]) == (10, runs[9], "regressed", "decode")
+    note = ok(on.post(f"{API}/annotations", json={"run": runs[9], "text": "ünï ✓"}), 201)
+    query = {key: value for key, value in entry["series"].items() if value is not None}
+    found = ok(on.get(f"{API}/trends/series", params=query))
+    assert [point["run"] for point in found["trends"][1]["points"]] == runs
+    assert found["annotations"] == [note]
+    (told,) = ok(on.get(f"{API}/webhooks/{hook['id']}/deliveries"))["items"]
+    assert (told["body"]["run"]["id"], told["body"]["baseline"]["run"]) == (runs[9], runs[0])
+    deliver_due(context_of(on), datetime.now(UTC) + timedelta(minutes=1))
+    (told,) = ok(on.get(f"{API}/webhooks/{hook['id']}/deliveries"))["items"]
+    assert told["state"] == "waiting"
+    assert told["attempts"] >= 1
+    assert "link-local" in told["last_problem"]
+    assert on.delete(f"{API}/webhooks/{hook['id']}").status_code == 204
+    for run in runs:
+        assert on.delete(f"{RUNS}/{run}").status_code == 204
+    assert ok(on.get(f"{API}/annotations", params={"run": runs[9]}))["items"] == []

@@ -8,7 +8,8 @@ The statistic is that of circular binary segmentation (Olshen, Venkatraman, Luci
 taken on logarithms, since what counts between runs is a factor and their noise is skewed. A stretch counts when its T is above the value
 that noise exceeds with the chance FALSE_ALARMS; each part is then searched again, so in pure noise the chance of any change point at all
 is FALSE_ALARMS. Under normal noise T depends on n alone: its bounds were drawn once, 20,000 series for each n (`python -m
-benchmarks.change_points`). A stretch or what is left of it is never shorter than SHORTEST: one or two runs are outliers and no level.
+benchmarks.change_points`). A stretch or what is left of it is never shorter than SHORTEST: one or two runs are no level, and where
+they stand out more than any level would, they are left out of the search.
 """
 
 from collections.abc import Sequence
@@ -48,7 +49,7 @@ def change_points(values: Sequence[float]) -> tuple[int, ...]:
     data = np.asarray(values, dtype=np.float64)
     if data.size > MOST or not bool((np.isfinite(data) & (data > 0)).all()):
         raise ValueError(f"change points are looked for in at most {MOST} finite figures above 0")
-    return tuple(sorted(_split(np.log(data), 0)))
+    return tuple(sorted(_split(np.log(data), np.arange(data.size))))
 
 
 def levels(values: Sequence[float]) -> tuple[slice, ...]:
@@ -57,22 +58,39 @@ def levels(values: Sequence[float]) -> tuple[slice, ...]:
     return tuple(slice(start, end) for start, end in pairwise(edges) if end > start)
 
 
-def _split(data: Floats, offset: int) -> set[int]:
-    """Change points of a stretch that begins at `offset` of the whole."""
+def _split(data: Floats, places: npt.NDArray[np.int64]) -> set[int]:
+    """Change points of a stretch whose figures stand at `places` of the whole."""
     n = data.size
     if n < FEWEST or np.ptp(data) == 0:
         return set()
     found = statistics(data[None, :])[0]
     best = int(np.argmax(found))
+    wild = _wild(data, max(float(found[best]), _bound(n)))
+    if wild is not None:
+        return _split(np.delete(data, wild), np.delete(places, wild))
     if found[best] <= _bound(n):
         return set()
     start, end = (int(edge[best]) for edge in _stretches(n))
     edges = {edge for edge in (start, end) if 0 < edge < n}
     cuts = (0, *sorted(edges), n)
-    points = {offset + edge for edge in edges}
+    points = {int(places[edge]) for edge in edges}
     for left, right in pairwise(cuts):
-        points |= _split(data[left:right], offset + left)
+        points |= _split(data[left:right], places[left:right])
     return points
+
+
+def _wild(data: Floats, level: float) -> slice | None:
+    """The one or two neighbours that stand out more than any stretch long enough for a level does, and than noise: to be left out."""
+    n = data.size
+    sums = np.concatenate(([0.0], np.cumsum(data - data.mean())))
+    spread = float(data.std())
+    best, found = level, None
+    for length in range(1, SHORTEST):
+        apart = np.abs(sums[length:] - sums[:-length]) / (spread * np.sqrt(length * (n - length) / n))
+        place = int(np.argmax(apart))
+        if apart[place] > best:
+            best, found = float(apart[place]), slice(place, place + length)
+    return found
 
 
 def _bound(n: int) -> float:

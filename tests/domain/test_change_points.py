@@ -43,10 +43,22 @@ def test_several_levels_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("wild", [1, 2])
-def test_one_or_two_wild_runs_are_no_level(wild: int) -> None:
-    values = np.random.default_rng(7).normal(10, 0.1, 30)
-    values[12 : 12 + wild] = 20.0
-    assert 12 not in change_points(values.tolist())
+@pytest.mark.parametrize("place", [0, 12, 28])
+@pytest.mark.parametrize("factor", [0.5, 1.6, 4.0])
+def test_one_or_two_wild_runs_are_no_level(wild: int, place: int, factor: float) -> None:
+    for seed in range(10):
+        values = np.random.default_rng(seed).normal(10, 0.1, 30)
+        values[place : place + wild] *= factor
+        assert change_points(values.tolist()) == (), seed
+
+
+def test_wild_runs_hide_no_level_and_three_of_them_are_one() -> None:
+    values = np.random.default_rng(3).normal(1, 0.01, 30) * np.r_[np.full(15, 10.0), np.full(15, 11.0)]
+    values[[4, 22]] *= 3
+    assert change_points(values.tolist()) == (15,)
+    values = np.random.default_rng(3).normal(10, 0.1, 30)
+    values[27:] *= 1.6
+    assert change_points(values.tolist()) == (27,)
 
 
 def test_equal_figures_and_short_series_have_none() -> None:

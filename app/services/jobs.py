@@ -88,7 +88,7 @@ def submit(context: Context, job: NewJob) -> JobView:
 
 def put(session: Session, job: NewJob, now: datetime) -> StoredJob:
     """The job, stored. Raises InvalidRequest when too many wait."""
-    if len(jobs.page(session, states=(QUEUED,), limit=MOST_WAITING)) >= MOST_WAITING:
+    if jobs.waiting(session) >= MOST_WAITING:
         raise InvalidRequest("kind", f"{MOST_WAITING:,} jobs wait already: cancel some, or start a worker.")
     return jobs.add(session, job, now)
 
@@ -168,8 +168,7 @@ def _views(context: Context, session: Session, found: Sequence[StoredJob]) -> li
     if not any(job.lease.state == QUEUED for job in found):
         return [JobView(job, None) for job in found]
     now, known, running = context.clock.now(), workers.every(session), jobs.running(session)
-    order = [job.id for job in jobs.queue(session, now, MOST_WAITING)]
-    places = {number: place for place, number in enumerate(order)}
+    places = {number: place for place, number in enumerate(jobs.order(session, now))}
     book = read_book(context)
     return [JobView(job, waiting_for(book, job, known, running, places.get(job.id, 0), now)) for job in found]
 

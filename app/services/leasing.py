@@ -150,7 +150,7 @@ def claim(context: Context, worker: StoredWorker, free: Sequence[str], holding: 
     now = context.clock.now()
     with context.database.read() as session:
         forgotten = [job for job in jobs.held_by(session, worker.id) if job.id not in holding]
-        waiting = jobs.queue(session, now) if not forgotten else []
+        waiting = jobs.queue(session, now, worker.kinds, free) if not forgotten else []
     if not forgotten and not waiting:
         return None
     book = read_book(context)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import and_, exists, or_, select, update
+from sqlalchemy import and_, exists, func, or_, select, update
 from sqlalchemy.orm import aliased
 from sqlmodel import Session, col
 
@@ -118,10 +118,26 @@ def page(
     return [_stored(row) for row in session.scalars(statement)]
 
 
-def queue(session: Session, now: datetime, limit: int = 200) -> list[StoredJob]:
-    """What can be claimed now, in the order in which it is: highest priority first, then oldest."""
-    statement = select(JobRow).where(*_waits(now)).order_by(col(JobRow.priority).desc(), col(JobRow.id)).limit(limit)
-    return [_stored(row) for row in session.scalars(statement)]
+def queue(session: Session, now: datetime, kinds: Sequence[str], devices: Sequence[str], limit: int = 200) -> list[StoredJob]:
+    """What can be claimed now by who knows these kinds, on one of these devices: highest priority first, then oldest."""
+    statement = select(JobRow).where(
+        *_waits(now),
+        col(JobRow.kind).in_(kinds),
+        or_(col(JobRow.wanted_device).is_(None), col(JobRow.wanted_device).in_(devices)),
+    )
+    rows = session.scalars(statement.order_by(col(JobRow.priority).desc(), col(JobRow.id)).limit(limit))
+    return [_stored(row) for row in rows]
+
+
+def order(session: Session, now: datetime) -> list[int]:
+    """The numbers of all jobs that can be claimed now, in the order of the queue."""
+    statement = select(col(JobRow.id)).where(*_waits(now)).order_by(col(JobRow.priority).desc(), col(JobRow.id))
+    return list(session.scalars(statement))
+
+
+def waiting(session: Session) -> int:
+    """How many jobs wait."""
+    return session.scalar(select(func.count()).select_from(JobRow).where(col(JobRow.state) == QUEUED)) or 0
 
 
 def running(session: Session) -> list[StoredJob]:

@@ -31,6 +31,7 @@ DEVICE_LOST = 75
 _PAUSE_S = (0.5, 10.0)
 _LAST_WORDS_S = 5.0
 _PROBE_EVERY_S = 1.0
+_USABLE = 0.9
 
 log = structlog.get_logger()
 
@@ -159,6 +160,10 @@ class Agent:
 
     def _measured(self, job: Mapping[str, Any], device: Device, reports: Reports) -> End:
         """Run the job and tell how it ended; its folder is gone afterwards."""
+        if (crowded := _crowded(device, job)) is not None:
+            end = End("interrupted", crowded)
+            self._conclude(int(job["id"]), int(job["attempt"]), end, reports)
+            return end
         attempt = Attempt(job, device, self._state.jobs, self._state.keys, reports, self._options.measure)
         try:
             end = attempt.run(self._stopping, self._state.touch, _probe(device))
@@ -215,6 +220,17 @@ class Agent:
             return
         finally:
             self._server.close()
+
+
+def _crowded(device: Device, job: Mapping[str, Any]) -> str | None:
+    """Why a GPU has no room for the job now: other processes hold its memory. None where it has, or nobody knows."""
+    needed = job.get("memory_bytes")
+    if device.kind != "gpu" or needed is None:
+        return None
+    free = nvml.use_of(device.index).free_bytes
+    if free is None or needed <= _USABLE * free:
+        return None
+    return f"{device.name} has {free / 2**30:.1f} GiB free and the job needs about {needed / 2**30:.1f}: other processes hold the rest."
 
 
 def _probe(device: Device) -> Callable[[], str | None]:

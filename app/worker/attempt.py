@@ -53,6 +53,7 @@ class Attempt:
         self.folder = make_folder(folder, int(job["id"]), int(job["attempt"]))
         self._result: str | None = None
         self._said: str | None = None
+        self._progress: Mapping[str, Any] | None = None
 
     def run(self, stopping: threading.Event, tick: Callable[[], None], lost: Callable[[], str | None]) -> End:
         """Measure until the end, the limit, a cancel, or until `stopping`. `tick` is called all the while.
@@ -80,6 +81,9 @@ class Attempt:
             around.stop()
         self._hear(child)
         end = forced if forced is not None else self._ended(child, oom_before)
+        if end.outcome == "succeeded" and self._progress is not None:
+            # The process says what it begins; that the last step is done is told here.
+            self._reports.add({**self._progress, "done": self._progress.get("total"), "current": None, "eta_s": 0.0})
         if (result := self._result_file()) is not None:
             around.put_into(result)
         return End(end.outcome, end.reason, result)
@@ -107,6 +111,8 @@ class Attempt:
                 name = str(event.get("file", ""))
                 self._result = name if _RESULT.fullmatch(name) else self._result
                 continue
+            if event.get("event") == "progress":
+                self._progress = event
             if event.get("event") == "log":
                 self._said = str(event.get("text", "")) or self._said
             self._reports.add(event)

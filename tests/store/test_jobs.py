@@ -52,6 +52,20 @@ def test_the_highest_priority_comes_first_then_the_oldest(database: Database) ->
     assert claim_once(database, Claimant(worker, "w", "d9"), numbers) is None
 
 
+def test_a_worker_is_shown_what_it_knows_and_has_the_device_for(database: Database) -> None:
+    anywhere, here, there, unknown = (
+        add(database),
+        add(database, wanted_device="d"),
+        add(database, wanted_device="e"),
+        add(database, kind="z"),
+    )
+    with database.read() as session:
+        assert [job.id for job in jobs.queue(session, NOON, ["k"], ["d"])] == [anywhere, here]
+        assert jobs.queue(session, NOON, [], []) == []
+        assert jobs.order(session, NOON) == [anywhere, here, there, unknown]
+        assert jobs.waiting(session) == 4
+
+
 def test_the_database_allows_one_running_job_a_device(database: Database) -> None:
     first, second = add(database), add(database)
     worker = worker_in(database, "w")
@@ -89,7 +103,7 @@ def raced(database: Database, claimers: int, count: int) -> None:
         try:
             while True:
                 with own.read() as session:
-                    waiting = [job.id for job in jobs.queue(session, NOON)]
+                    waiting = [job.id for job in jobs.queue(session, NOON, ["k"], [claimant.device])]
                 if not waiting:
                     return mine
                 number = claim_once(own, claimant, waiting)

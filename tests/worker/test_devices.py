@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.worker import nvml
-from app.worker.agent import _probe
+from app.worker.agent import _crowded, _probe
 from app.worker.devices import Device, devices
 
 
@@ -103,6 +103,18 @@ def test_a_driver_that_fails_is_a_lost_device(library: Library, call: str) -> No
     library(**{call: failing(Failed)})
     with pytest.raises(nvml.DeviceLost, match="said the driver"):
         devices()
+
+
+def test_a_gpu_whose_memory_others_hold_has_no_room(library: Library) -> None:
+    library()
+    gpu = Device("gpu-1", "NVIDIA H200", "gpu")
+    # Nine tenths of the 130 GiB that are free.
+    assert _crowded(gpu, {"memory_bytes": 117 * 2**30}) is None
+    assert "130.0 GiB free" in (_crowded(gpu, {"memory_bytes": 118 * 2**30}) or "")
+    assert _crowded(gpu, {"memory_bytes": None}) is None
+    assert _crowded(Device("cpu-1", "CPU", "cpu"), {"memory_bytes": 2**60}) is None
+    library(nvmlDeviceGetMemoryInfo=failing(NotSupported))
+    assert _crowded(gpu, {"memory_bytes": 2**60}) is None
 
 
 def test_a_gpu_that_falls_silent_in_the_middle_of_a_job_is_noticed(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:

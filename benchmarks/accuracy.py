@@ -9,7 +9,7 @@ The three kinds need the built-in rows and a few minutes (`--quick` leaves them 
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,11 @@ from app.domain.measurement import Measurement
 from app.domain.serving import MODEL_VERSION
 from benchmarks.accuracy_document import markdown
 from benchmarks.asked import Asked, ModelFinder, Unanswered, ask
+from benchmarks.calibrated import calibrated
 from benchmarks.fit import distinct
-from benchmarks.fitting.fits import Fit, device_of, model_of, served_fit, stream_fit
-from benchmarks.fitting.profiles import EDGES, FEWEST_FOR_A_BAND
+from benchmarks.fitting.bands import Bands
+from benchmarks.fitting.fits import Fit, device_of, served_fit, stream_fit
+from benchmarks.noise import noise
 from benchmarks.report import Report, Target, as_json, as_text, machine
 from benchmarks.scoring import POPULATIONS, SIXTEEN_BIT, Point, exclusions, groups, known_profile, priced, statistics
 from benchmarks.shared_tables import Refused, read_served, read_single
@@ -129,6 +131,7 @@ def measure(rows: Sequence[Measurement], models: ModelFinder, quick: bool) -> Re
     points, refused = priced(asked)
     figures, split = _scores(points)
     figures |= _shares(found, len(refused))
+    split += noise(asked)
     split += _reasons(found, [reason for _, reason in refused])
     if not quick:
         more, bands = _transfer()
@@ -184,71 +187,54 @@ def _reasons(found: Sequence[Asked | Unanswered], refused: Sequence[str]) -> lis
 
 
 def _transfer() -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Figures of left-out and calibrated predictions on the built-in rows, and how their bands hold."""
+    """Figures of left-out and calibrated predictions on the built-in rows, exclusions made, and how their bands hold."""
     found = (ask(row, load(), lambda name: None) for row in distinct(measurements()))
     asked = [one for one in found if isinstance(one, Asked)]
+    excluded = {(point.asked.measurement.id, point.phase) for point in priced(asked)[0] if point.excluded is not None}
     figures: dict[str, float] = {}
     split: list[dict[str, Any]] = []
     covered: list[float] = []
-    for fit in (served_fit(asked, False), served_fit(asked, True), stream_fit(asked)):
-        model_out, device_out = fit.left_out(model_of), fit.left_out(device_of)
-        kinds = {
-            "left_out": model_out,
-            "device_left_out": device_out,
-            "calibrated": fit.calibrated(fit.left_out_logarithms(device_of)),
-        }
+    for fit in (served_fit(asked), stream_fit(asked)):
+        bands, device_out = Bands.of(fit), fit.left_out(device_of)
+        kinds = {"left_out": bands.model_out, "device_left_out": fit.at(device_out), "calibrated": calibrated(fit, device_out)}
+        members = list(_members(fit, excluded))
         for kind, outputs in kinds.items():
-            for name, error in _errors(fit, outputs):
-                values = {
-                    "median_ape": float(np.median(error)),
-                    "mean_ape": float(np.mean(error)),
-                    "within_20": float(np.mean(error <= 0.2)),
-                }
+            for name, output, mine in members:
+                error = np.abs(outputs[mine, output] / fit.rows.measured[mine, output] - 1.0)
+                error = error[np.isfinite(error)]
+                values = _values(error)
                 figures |= {f"{name}_{key}_{kind}": values[key] for key in FIGURES[name]}
                 split.append({"by": {"population": name, "kind": kind}, "n": len(error), **values})
-        for name, inside in _coverage(fit, model_out):
+        for name, output, mine in members:
+            inside = bands.held(output, mine)
             covered += inside.tolist()
             split.append({"by": {"population": name, "band": "models left out"}, "n": len(inside), "covered": float(inside.mean())})
     figures["band_coverage_left_out"] = float(np.mean(covered))
     return figures, split
 
 
-def _members(fit: Fit) -> Iterable[tuple[str, int, np.ndarray[Any, np.dtype[np.bool_]]]]:
+def _values(error: Any) -> dict[str, float]:
+    return {"median_ape": float(np.median(error)), "mean_ape": float(np.mean(error)), "within_20": float(np.mean(error <= 0.2))}
+
+
+def _members(fit: Fit, excluded: Container[tuple[str, str]]) -> Iterable[tuple[str, int, np.ndarray[Any, np.dtype[np.bool_]]]]:
     """Each population that a fit's rows are part of: its name, the output that it is, and the rows."""
     asked = fit.rows.asked
+
+    def counted(phase: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        return np.array([(one.measurement.id, phase) not in excluded for one in asked])
+
     if fit.rows.measured.shape[1] == 2:
-        word = "moe" if asked[0].experts else "dense"
-        everyone = np.ones(len(asked), dtype=bool)
-        return ((f"{word}_tpot", 0, everyone), (f"{word}_ttft", 1, everyone))
+        experts = np.array([one.experts for one in asked])
+        for word, mine in (("dense", ~experts), ("moe", experts)):
+            yield f"{word}_tpot", 0, mine & counted("decode")
+            yield f"{word}_ttft", 1, mine & counted("prefill")
+        return
     plain = np.array([one.request.weight_dtype in SIXTEEN_BIT for one in asked])
     prefill = fit.rows.prefill
-    return (("decode16", 0, ~prefill & plain), ("decode_quantised", 0, ~prefill & ~plain), ("prefill", 0, prefill))
-
-
-def _errors(fit: Fit, outputs: Any) -> Iterable[tuple[str, Any]]:
-    for name, output, mine in _members(fit):
-        error = np.abs(outputs[mine, output] / fit.rows.measured[mine, output] - 1.0)
-        error = error[np.isfinite(error)]
-        if len(error):
-            yield name, error
-
-
-def _coverage(fit: Fit, outputs: Any) -> Iterable[tuple[str, Any]]:
-    """Whether left-out rows lie in the 90 % band of the other left-out models of their engine and class: no row makes its own band."""
-    asked = fit.rows.asked
-    engines = np.array([one.engine for one in asked])
-    models = np.array([str(hash(model_of(one))) for one in asked])
-    for name, output, mine in _members(fit):
-        ratio = np.where(mine, fit.rows.measured[:, output] / outputs[:, output], np.nan)
-        inside = []
-        for place in np.flatnonzero(np.isfinite(ratio)):
-            others = ratio[(engines == engines[place]) & (models != models[place]) & np.isfinite(ratio)]
-            if len(others) < FEWEST_FOR_A_BAND:
-                others = ratio[(models != models[place]) & np.isfinite(ratio)]
-            low, high = np.quantile(others, EDGES)
-            inside.append(low <= ratio[place] <= high)
-        if inside:
-            yield name, np.array(inside)
+    yield "decode16", 0, ~prefill & plain & counted("decode")
+    yield "decode_quantised", 0, ~prefill & ~plain & counted("decode")
+    yield "prefill", 0, prefill & counted("prefill")
 
 
 def main(arguments: Sequence[str]) -> int:

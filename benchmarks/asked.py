@@ -91,9 +91,12 @@ def ask(one: Measurement, catalog: Catalog, models: ModelFinder) -> Asked | Unan
 
 
 def drawn_lengths(one: Measurement) -> bool:
-    """Whether the lengths of a served row were drawn: those of the public benchmark's pairs, and of the tables in round thousands."""
+    """Whether the lengths of a served row were drawn: those of the public benchmark's pairs, of the tables in round thousands, and of vLLM.
+
+    The source does not say; the design's engine profiles (section 2) read it so.
+    """
     round_thousands = one.prompt_tokens is not None and one.prompt_tokens % 1000 == 0
-    return round_thousands or (one.prompt_tokens, one.output_tokens) in DRAWN_LENGTHS
+    return round_thousands or (one.prompt_tokens, one.output_tokens) in DRAWN_LENGTHS or slugify(one.engine) == "vllm"
 
 
 def _request(one: Measurement, architecture: ModelArchitecture, equal: bool) -> Request:

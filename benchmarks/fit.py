@@ -14,8 +14,9 @@ from app.catalog import load
 from app.catalog.measured import measurements
 from app.domain.measurement import Measurement
 from benchmarks.asked import Asked, ask
-from benchmarks.fitting.fits import Fit, served_fit, stream_fit
-from benchmarks.fitting.profiles import SERVED_ENGINES, STREAM_ENGINES, Bands, as_toml, engine_entry
+from benchmarks.fitting.bands import Bands
+from benchmarks.fitting.fits import served_fit, stream_fit
+from benchmarks.fitting.profiles import SERVED_ENGINES, STREAM_ENGINES, as_toml, engine_entry
 
 CATALOG = Path(__file__).resolve().parents[1] / "app" / "catalog" / "engines.toml"
 
@@ -46,17 +47,12 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     start = time.perf_counter()
     asked = questions(measurements())
-    served = [_with_bands(served_fit(asked, experts)) for experts in (False, True)]
-    streams = [_with_bands(stream_fit(asked))]
+    served, streams = Bands.of(served_fit(asked)), Bands.of(stream_fit(asked))
     entries = [engine_entry(engine, served, stream=False) for engine in SERVED_ENGINES]
     entries += [engine_entry(engine, streams, stream=True) for engine in STREAM_ENGINES]
     options.out.write_text(as_toml(entries), encoding="utf-8")
     print(f"{len(entries)} engines from {len(asked)} measurements written to {options.out} in {time.perf_counter() - start:.0f} s")
     return 0
-
-
-def _with_bands(fit: Fit) -> tuple[Fit, Bands]:
-    return fit, Bands.of(fit)
 
 
 if __name__ == "__main__":

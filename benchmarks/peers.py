@@ -109,8 +109,8 @@ def answers(peer: Peer, asked: Sequence[Mapping[str, Any]], scratch: Path, kept_
 def left_out_times(asked: Sequence[Asked]) -> dict[tuple[str, str], float]:
     """Our predictions with the row's model left out of the fit, by row and phase."""
     found: dict[tuple[str, str], float] = {}
-    for fit in (served_fit(asked, False), served_fit(asked, True), stream_fit(asked)):
-        outputs = fit.left_out(model_of)
+    for fit in (served_fit(asked), stream_fit(asked)):
+        outputs = fit.at(fit.left_out(model_of))
         for place, one in enumerate(fit.rows.asked):
             if outputs.shape[1] == 2:
                 found |= {(one.measurement.id, "decode"): outputs[place, 0], (one.measurement.id, "prefill"): outputs[place, 1]}

@@ -46,7 +46,7 @@ _FIGURES = {
 _ENGINE_TIMES = {
     f"{name}_us": f"{name}_s"
     for name in (
-        *("launch", "quantised_launch", "per_layer", "per_expert_layer", "recurrent_layer", "step", "per_sequence"),
+        *("launch", "quantised_launch", "per_layer", "per_expert_layer", "recurrent_layer", "step", "per_sequence", "sequence_layer"),
         *("front_end", "serial_front_end", "all_reduce_alpha", "send", "prefill_floor_per_layer"),
     )
 }

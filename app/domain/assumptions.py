@@ -11,7 +11,7 @@ from app.domain.phases import PricedRequest, Question
 from app.domain.prediction import Request, Term
 from app.domain.quantity import byte_rate, flops_rate, percent, seconds
 from app.domain.rates import Formats, Rates
-from app.domain.under_load import in_waves
+from app.domain.under_load import in_waves, left_over_s
 
 _USUAL_NODE = 8  # devices that servers usually join by their own link
 
@@ -152,9 +152,17 @@ def _served(request: Request, question: Question, priced: PricedRequest) -> list
     if request.concurrency is not None and request.concurrency > 1:
         lengths = f"lengths are drawn between {request.shortest_length:g} and 1 of these"
         if request.shortest_length == 1:
-            lengths = "lengths are equal, so clients stay together in waves"
+            apart = float(question.rates.serial_front_end_s) > 0 and not question.schedule.alone
+            lengths = "lengths are equal" + (", and the front-end draws clients apart" if apart else ", so clients stay together in waves")
         rounds = f"{request.requests_per_client} requests a client, the burst at the start among them"
         said.append(f"The queue in TTFT is the closed form's mean over {rounds}; {lengths}.")
+        answer = request.output_tokens * float(priced.itl_s)
+        waits = float(left_over_s(question.load, question.schedule, request.concurrency, answer))
+        if waits > 0 and request.prefill_replicas is None:
+            said.append(
+                f"One client of a wave of equal requests waits for the next, as measured with such engines: {seconds(waits)} of TTFT on "
+                "average; give shortest_length below 1 where answers differ in length."
+            )
         if request.prefill_replicas is not None:
             said.append("No prompt falls between two tokens: prefill has devices of its own.")
         elif float(in_waves(question.load, question.schedule)):

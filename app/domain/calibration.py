@@ -40,14 +40,14 @@ TITLES: Mapping[str, str] = {
     "read": "bandwidth reached",
     "compute": "FLOP/s reached",
     "layers": "fixed time of layers and collectives",
-    "steps": "scheduler's step",
+    "steps": "scheduler and front-end",
     "interference": "prefill between tokens",
 }
 MEASURE: Mapping[str, str] = {
     "read": "one client with a large model or a long context, where a step is all reading",
     "compute": "one client with a short and a long prompt, or many clients with long prompts",
     "layers": "the lowest concurrency at two numbers of devices",
-    "steps": "the lowest and the highest concurrency with the same lengths",
+    "steps": "short prompts at the lowest and the highest concurrency, with the same lengths",
     "interference": "many clients with long prompts and short answers",
 }
 Floats = npt.NDArray[np.float64]
@@ -121,6 +121,18 @@ class Fit:
             return None
         wide = 1.0 + max(2.0 * errors.mean, _LEAST_BAND)
         return 1.0 / wide, wide
+
+
+def solve(points: Sequence[Point], hardware: HardwareProfile, engine: EngineProfile | None) -> Scalars:
+    """The five factors that fit the points, whatever they tell, without errors and without a refusal: what `fit` is made of."""
+    rows = _Rows.of([point for point in points if point.measured], hardware, engine)
+    found = np.exp(_solve(rows, np.ones(rows.measured.size, dtype=np.bool_)))
+    return Scalars(**{name: float(value) for name, value in zip(NAMES, found, strict=True)})
+
+
+def scaled(engine: EngineProfile, scalars: Scalars) -> EngineProfile:
+    """A profile with these factors."""
+    return replace(engine, scalars=scalars)
 
 
 def calibrated(engine: EngineProfile | None, fit: Fit, number: str) -> EngineProfile:

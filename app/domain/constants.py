@@ -58,6 +58,7 @@ DEFAULTS: Mapping[str, Constant] = {
     "step_s": _fitted(0.5e-3),
     "per_sequence_s": _fitted(5e-6),
     "front_end_s": _fitted(15e-3),
+    "sequence_layer_s": Constant(0.0, "assumed", "in the scheduler's time per sequence until an engine states it"),
     "serial_front_end_s": Constant(0.0, "assumed", "in the front-end time until an engine states it"),
     "interference": Constant(1.0, "literature", "performance model section 4, closed form of continuous batching"),
     "textbook_compute_share": Constant(0.425, "assumed", "the founding text's own ratio of achieved to specified rate"),

@@ -33,6 +33,7 @@ class EngineProfile:
     attention reaches. `launch_s` is t0 per GEMM, `quantised_launch_s` what quantising its activations adds; `per_layer_s` (o) replaces
     the default fixed time of a layer (small kernels and attention launch), `per_expert_layer_s` (o_x) and `recurrent_layer_s` come on
     top in layers with experts or a recurrent state. `expert_traffic` (c_tr) is bytes per token, chosen expert and hidden element.
+    `sequence_layer_s` is what each running sequence adds to a layer (its share of attention and its bookkeeping on the device);
     `step_s` and `per_sequence_s` (seq) are the scheduler's, `front_end_s` (α) runs in parallel and `serial_front_end_s` (f) one request
     at a time. `all_reduce_alpha_s` (α_ar) starts a collective, `send_s` (h) a transfer between pipeline stages.
     `prefill_floor_per_layer_s` (o_pf): a pass with prompt tokens takes at least this per layer; such a pass runs in pieces of
@@ -62,6 +63,7 @@ class EngineProfile:
     recurrent_layer_s: float | None = None
     step_s: float | None = None
     per_sequence_s: float | None = None
+    sequence_layer_s: float | None = None
     front_end_s: float | None = None
     serial_front_end_s: float | None = None
     all_reduce_alpha_s: float | None = None

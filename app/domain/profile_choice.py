@@ -1,8 +1,8 @@
-"""Which of an engine's fits goes for a question: the narrowest whose conditions hold, else the one of the whole engine.
+"""Which of an engine's fits goes for a question: the first whose conditions hold, narrow ones first, else the one of the whole engine.
 
 A fit goes for models with or without experts, for a weight format, for devices by the narrowest arithmetic they have (fp4, fp8, 16bit)
-or by kind of device. A device that a fit has not seen is priced with it and says so; its ranges are wider. Nothing is lent from
-another engine.
+or by kind of device; weights or devices that none of these has seen fall back to the fit of the same class of models. What a fit has not
+seen, a device or weights, is priced with it and said; its ranges are wider. Nothing is lent from another engine.
 """
 
 import re
@@ -52,7 +52,7 @@ def chosen(
     profile = engine if variant is None else _named(variant.profile, engine)
     if engine.calibration is not None:  # its ranges are its own: it was fitted on this very device
         return replace(profile, choice=_words(variant), itl_range=engine.itl_range, ttft_range=engine.ttft_range)
-    seen = hardware.slug in profile.fitted_on and (variant is not None or not engine.variants)
+    seen = hardware.slug in profile.fitted_on and not (engine.variants and _is_fallback(variant, engine))
     if seen and profile.rows:
         return replace(profile, choice=_words(variant))
     return replace(
@@ -72,6 +72,18 @@ def held(
     """
     profile = chosen(engine, architecture, hardware, formats)
     return None if profile is None else replace(profile, variants=(), fitted_on=())
+
+
+def _is_fallback(variant: Variant | None, engine: EngineProfile) -> bool:
+    """Whether a fit goes for want of a narrower one: the engine has some for the same class of models with more conditions."""
+    if variant is None:
+        return True
+    same = [one for one in engine.variants if one.experts == variant.experts and variant.weights in ((), one.weights)]
+    return any(_conditions(variant) < _conditions(one) for one in same)
+
+
+def _conditions(variant: Variant) -> frozenset[str]:
+    return frozenset(name for name in ("experts", "weights", "units", "device") if getattr(variant, name) not in (None, "", ()))
 
 
 def _named(figures: EngineProfile, engine: EngineProfile) -> EngineProfile:

@@ -144,6 +144,7 @@ class Rates:
     per_expert_layer_s: Quantity = 0.0
     recurrent_layer_s: Quantity = 0.0
     serial_front_end_s: Quantity = 0.0
+    sequence_layer_s: Quantity = 0.0
     send_s: Quantity = 0.0
     scalar_flops_per_s: float | None = None
     alu_operations_per_weight: Quantity = 0.0
@@ -240,6 +241,7 @@ def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile |
         per_layer_s=_first(profile.per_layer_s, None, default("small_kernels_per_layer_s") + default("attention_per_layer_s")),
         step_s=_first(profile.step_s, None, default("step_s")),
         per_sequence_s=_first(profile.per_sequence_s, None, default("per_sequence_s")),
+        sequence_layer_s=_first(profile.sequence_layer_s, None, default("sequence_layer_s")),
         front_end_s=_first(profile.front_end_s, None, default("front_end_s")),
         all_reduce_alpha_s=_first(profile.all_reduce_alpha_s, None, alpha),
         bus_bytes_per_s=None if link is None else default("bus_share_of_link") * link,

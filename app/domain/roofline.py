@@ -232,7 +232,7 @@ def _fixed_terms(
 ) -> tuple[list[PricedTerm], Quantity]:
     """Times beside the work: GEMM launches, small kernels and attention launches, the scheduler's step, the unpacking of weights."""
     launches = _total([one.launches * _launch(one, rates) for one in work if one.launches])
-    step = rates.step_s + rates.per_sequence_s * numbers.sequences
+    step = rates.step_s + (rates.per_sequence_s + architecture.depth * rates.sequence_layer_s) * numbers.sequences
     terms = [_overhead("gemm_launches", launches), _overhead("layer_kernels", architecture.depth * rates.per_layer_s)]
     if architecture.expert_layers and np.any(np.asarray(rates.per_expert_layer_s) > 0):
         terms.append(_overhead("expert_layer_kernels", architecture.expert_layers * rates.per_expert_layer_s))

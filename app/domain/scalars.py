@@ -17,7 +17,8 @@ class Scalars:
     """Factors (1: as the profile says), floats or arrays for a fit that prices many settings at once.
 
     `read` multiplies the bandwidth that reads of weights, experts and caches reach, `compute` the e_c of products, `layers` the fixed times
-    of layers and collectives, `steps` the scheduler's, `interference` the share of other requests' prefills between two tokens.
+    of layers and collectives, `steps` what the host does (scheduler, front-end), `interference` the share of other requests' prefills
+    between two tokens.
     """
 
     read: Quantity = 1.0
@@ -50,6 +51,9 @@ class Scalars:
             all_reduce_alpha_s=self.layers * rates.all_reduce_alpha_s,
             step_s=np.minimum(self.steps * rates.step_s, np.maximum(_MOST_STEP_S, rates.step_s)),
             per_sequence_s=self.steps * rates.per_sequence_s,
+            sequence_layer_s=self.layers * rates.sequence_layer_s,
+            front_end_s=self.steps * rates.front_end_s,
+            serial_front_end_s=self.steps * rates.serial_front_end_s,
             interference=np.minimum(self.interference * rates.interference, np.maximum(_MOST_INTERFERENCE, rates.interference)),
         )
 

@@ -43,6 +43,7 @@ NEUTRAL = EngineProfile(
     per_expert_layer_s=0.0,
     step_s=0.0,
     per_sequence_s=0.0,
+    sequence_layer_s=0.0,
     all_reduce_alpha_s=0.0,
     send_s=0.0,
     expert_traffic=0.0,
@@ -51,7 +52,10 @@ NEUTRAL = EngineProfile(
 
 @dataclass(frozen=True)
 class Passes:
-    """One pass for each of n rows. `compute`, `memory` [n, WIDTH] are seconds at e_c = the device's and e = 1; `most` is 1/e_c."""
+    """One pass for each of n rows. `compute`, `memory` [n, WIDTH] are seconds at e_c = the device's and e = 1; `most` is 1/e_c.
+
+    `sequences` are counted once in each layer.
+    """
 
     kind: npt.NDArray[np.int64]
     compute: Floats
@@ -113,7 +117,7 @@ def _row(asked: Asked, numbers: PassNumbers, with_prompt: bool, prompt: float) -
         "volume": float(priced.comm_s),
         "traffic": float(routed_elements(model, numbers.tokens, placement.ep)) / asked.hardware.bandwidth_bytes_per_s,
         "unpack": sum(float(one.weights) for one in work) / scalar if scalar else 0.0,
-        "sequences": float(numbers.sequences),
+        "sequences": float(numbers.sequences) * float(model.depth),
         "pieces": float(numbers.tokens),
     }
 

@@ -4,7 +4,7 @@ Texts about an engine stand in `ENGINES`; everything else is computed. A figure 
 its entry says so.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from app.domain.profile_choice import kind_of_device, narrowest_units
 from benchmarks.asked import Asked
-from benchmarks.fitting.fits import Fit, device_of, model_of
+from benchmarks.fitting.bands import Bands
 
 Floats = npt.NDArray[np.float64]
 DATE = "2026-11-29"
@@ -78,7 +78,7 @@ _TIMES = {
     "send": "send_us",
     "step": "step_us",
     "least": "step_us",
-    "sequence": "per_sequence_us",
+    "sequence": "sequence_layer_us",
     "floor": "prefill_floor_per_layer_us",
     "front": "front_end_us",
     "serial": "serial_front_end_us",
@@ -100,9 +100,9 @@ def figures(names: Sequence[str], values: Floats, stream: bool) -> dict[str, Any
     if stream:
         found["expert_bandwidth_efficiency"] = found["weight_bandwidth_efficiency"]
         found["expert_compute_efficiency"] = found["compute_efficiency"]
-        found |= {"per_expert_layer_us": 0.0, "per_sequence_us": 0.0, "serial_front_end_us": 0.0, "expert_traffic": 0.0}
+        found |= {"per_expert_layer_us": 0.0, "sequence_layer_us": 0.0, "serial_front_end_us": 0.0, "expert_traffic": 0.0}
         found["micro_batch_tokens"] = 512
-    return found | _HELD
+    return found | {"per_sequence_us": 0.0} | _HELD
 
 
 @dataclass(frozen=True)
@@ -113,45 +113,9 @@ class Group:
     conditions: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Bands:
-    """Left-out predictions of a fit, from which ranges come."""
-
-    fit: Fit
-    model_out: Floats
-
-    @classmethod
-    def of(cls, fit: Fit) -> "Bands":
-        """Leave every model out once."""
-        return cls(fit, fit.left_out(model_of))
-
-    def ratios(self, places: npt.NDArray[np.int64], output: int, prefill: bool | None = None) -> Floats:
-        """Measured over predicted of the left-out rows; of a stream the rows of one phase."""
-        if prefill is not None:
-            places = places[self.fit.rows.prefill[places] == prefill]
-        ratio = self.fit.rows.measured[places, output] / self.model_out[places, output]
-        found: Floats = ratio[np.isfinite(ratio)]
-        return found
-
-
-FEWEST_FOR_A_BAND = 12
-# Quantiles whose band, made from the left-out rows of some models, holds about 90 % of those of another model: 5 % and 95 % held 77 %.
-EDGES = (0.02, 0.98)
-
-
-def band(ratios: Floats, wider: Floats) -> tuple[float, float]:
-    """The 90 % band of measured over predicted; of the wider class where a group has too few rows of its own."""
-    own = ratios if len(ratios) >= FEWEST_FOR_A_BAND else wider
-    if len(own) < FEWEST_FOR_A_BAND:
-        return 0.5, 2.0
-    low, high = np.quantile(own, EDGES)
-    return min(_three(low), 0.97), max(_three(high), 1.03)
-
-
-def entry(
-    fit: Fit, bands: Bands, places: npt.NDArray[np.int64], wider: npt.NDArray[np.int64], values: Floats, stream: bool
-) -> dict[str, Any]:
-    """Figures, bands, devices and the source of one entry from the rows at `places`; `wider` are those of its whole class."""
+def entry(bands: Bands, places: npt.NDArray[np.int64], values: Floats, stream: bool) -> dict[str, Any]:
+    """Figures, bands, devices and the source of one entry from the rows at `places`."""
+    fit = bands.fit
     names = fit.rows.parameters.names
     found = figures(names, values, stream)
     outputs = ((0, False), (0, True)) if stream else ((0, None), (1, None))
@@ -159,7 +123,7 @@ def entry(
     predicted = fit.predicted()
     for key, (output, prefill) in zip(keys, outputs, strict=True):
         ratios = bands.ratios(places, output, prefill)
-        found[key] = list(band(ratios, bands.ratios(wider, output, prefill)))
+        found[key] = list(bands.around(places, output, prefill))
         mine = places if prefill is None else places[fit.rows.prefill[places] == prefill]
         error = np.abs(predicted[mine, output] / fit.rows.measured[mine, output] - 1.0)
         error = error[np.isfinite(error)]
@@ -186,57 +150,67 @@ def entry(
     return found
 
 
-def served_groups(asked: Sequence[Asked], engine: str) -> list[Group]:
-    """Groups of an engine's served rows: experts or not, generation and weight format."""
-    keys = [(one.experts, narrowest_units(one.hardware), one.weights) if one.engine == engine else None for one in asked]
-    return [
-        Group(_places(keys, key), {"experts": key[0], "units": key[1], "weights": [key[2]]}) for key in _distinct(keys) if key is not None
-    ]
+def groups(asked: Sequence[Asked], engine: str, stream: bool) -> list[Group]:
+    """Groups of an engine's rows, narrow ones first and each kind by its rows: what goes for a question is the first that holds.
+
+    Experts or not with the generation and weight format of a served row, with the weight bits and kind of device of a stream; then what
+    is left for weights or devices that no group has: the class of models (a stream's weight bits too).
+    """
+    narrow = _stream_conditions if stream else _served_conditions
+    kinds: list[Callable[[Asked], dict[str, Any]]] = (
+        [narrow, _bits_conditions, _class_conditions] if stream else [narrow, _class_conditions]
+    )
+    found: list[Group] = []
+    for kind in kinds:
+        by_key: dict[str, tuple[dict[str, Any], list[int]]] = {}
+        for place, one in enumerate(asked):
+            if one.engine == engine:
+                conditions = kind(one)
+                by_key.setdefault(repr(conditions), (conditions, []))[1].append(place)
+        mine = [Group(np.array(places), conditions) for conditions, places in by_key.values()]
+        found += sorted(mine, key=lambda group: -len(group.places))
+    return found
 
 
-def stream_groups(asked: Sequence[Asked], engine: str) -> list[Group]:
-    """Groups of an engine's single streams: experts or not, weight bits, kind of device."""
-    keys = [(one.experts, one.bits, kind_of_device(one.hardware)) if one.engine == engine else None for one in asked]
-    return [
-        Group(_places(keys, key), {"experts": key[0], "weights": [key[1]], "device": key[2]}) for key in _distinct(keys) if key is not None
-    ]
+def _served_conditions(one: Asked) -> dict[str, Any]:
+    return {"experts": one.experts, "units": narrowest_units(one.hardware), "weights": [one.weights]}
 
 
-def _distinct(keys: Iterable[Any]) -> list[Any]:
-    return sorted({key for key in keys if key is not None}, key=repr)
+def _stream_conditions(one: Asked) -> dict[str, Any]:
+    return {"experts": one.experts, "weights": [one.bits], "device": kind_of_device(one.hardware)}
 
 
-def _places(keys: Sequence[Any], key: Any) -> npt.NDArray[np.int64]:
-    return np.array([place for place, one in enumerate(keys) if one == key], dtype=np.int64)
+def _bits_conditions(one: Asked) -> dict[str, Any]:
+    return {"experts": one.experts, "weights": [one.bits]}
 
 
-def engine_entry(engine: Engine, fits: Sequence[tuple[Fit, Bands]], stream: bool) -> dict[str, Any]:
-    """An engine's whole entry: figures of all its rows, then of each group, most rows first."""
-    found: dict[str, Any] = {"slug": engine.slug, "name": engine.name, "version_notes": engine.version_notes}
-    variants = []
-    base: dict[str, Any] | None = None
-    for fit, bands in fits:
-        asked = fit.rows.asked
-        whole = np.array([place for place, one in enumerate(asked) if one.engine == engine.slug], dtype=np.int64)
-        if not len(whole):
-            continue
-        values = fit.solution.values(asked)
-        groups = stream_groups(asked, engine.slug) if stream else served_groups(asked, engine.slug)
-        for group in groups:
-            # Streams of one group share all levels, so any row's constants are the group's.
-            variant = entry(fit, bands, group.places, whole, values[group.places[0]], stream)
-            variants.append({**group.conditions, **variant})
-        middle = np.exp(np.mean(np.log(values[whole]), axis=0))
-        if base is None or len(whole) > base["rows"]:
-            base = entry(fit, bands, whole, whole, middle, stream)
-    if base is None:
+def _class_conditions(one: Asked) -> dict[str, Any]:
+    return {"experts": one.experts}
+
+
+def engine_entry(engine: Engine, bands: Bands, stream: bool) -> dict[str, Any]:
+    """An engine's whole entry: figures of all its rows, then of each group."""
+    fit = bands.fit
+    asked = fit.rows.asked
+    whole = np.array([place for place, one in enumerate(asked) if one.engine == engine.slug], dtype=np.int64)
+    if not len(whole):
         raise ValueError(f"no row of {engine.name}; give tables that hold some")
-    variants.sort(key=lambda one: -one["rows"])
+    logarithms = fit.solution.logarithms(asked)
+
+    def values(places: npt.NDArray[np.int64]) -> Floats:
+        # Rows of a narrow group have the same constants; a wide one has the middle of its rows'.
+        found: Floats = fit.rows.parameters.bounded(logarithms[places].mean(axis=0))
+        return found
+
+    found = groups(asked, engine.slug, stream)
+    variants = [{**group.conditions, **entry(bands, group.places, values(group.places), stream)} for group in found]
     schedule = {"schedule": {**engine.schedule, "label": "literature"}} if engine.schedule else {}
     texts = {"aliases": list(engine.aliases), **({} if engine.cuda_graphs else {"cuda_graphs": False})}
     return {
-        **found,
-        **base,
+        "slug": engine.slug,
+        "name": engine.name,
+        "version_notes": engine.version_notes,
+        **entry(bands, whole, values(whole), stream),
         **texts,
         **schedule,
         "except": [_HELD_EXCEPTION],
@@ -258,18 +232,19 @@ HEADER = """# Engines: what each adds to a pass, or keeps of a device's rates.
 #   compute_efficiency            factor on the general e_c of a format (experts: expert_compute_efficiency)
 #   alu_operations_per_weight     plain operations that unpacking and multiplying a weight costs, at the fp32 rate
 #   launch_us, quantised_…        t0 of a matrix product        per_layer_us, per_expert_…   fixed time of a layer
-#   step_us                       scheduler, per step           per_sequence_us   per running sequence
+#   step_us                       scheduler, per step           per_sequence_us, sequence_layer_us   per running sequence, and in each layer
 #   front_end_us, serial_…        per request, in TTFT          all_reduce_alpha_us   start of a collective
 #   prefill_floor_per_layer_us    least time of a layer in a pass with prompt tokens (such passes are not graph-captured)
 #   interference                  factor on the prefill interference of continuous batching
 #   expert_traffic                bytes per token, chosen expert and hidden element      fill_tokens   tokens lost until units are filled
-#   itl_range, ttft_range         measured / predicted: the 90 % band on rows of models left out of the fit
+#   itl_range, ttft_range         measured / predicted: the 90 % band of the class on rows of models left out of the fit
 #   rows, fitted_on               measurements behind an entry, and the devices they are from
 #   label, source                 of every figure of the entry that no [[engine.except]] names; the labels are app.domain.hardware.LABELS
 #   [engine.schedule]             what a pass may carry (chunk_tokens, running_cap), the share of an answer's cache that admission sets
 #                                 aside (kv_reservation), and whether prompts run without decode steps (prefill_alone)
 #   [[engine.variant]]            the same for a part of the questions: models with or without experts, weights of a format or class,
-#                                 devices by their narrowest arithmetic (units) or kind (device); the first whose conditions hold goes
+#                                 devices by their narrowest arithmetic (units) or kind (device); the first whose conditions hold goes. The
+#                                 last ones, with fewer conditions, stand in for weights and devices that no other has seen
 # A figure that is absent is taken from the device or the defaults.
 """
 
@@ -305,6 +280,3 @@ def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(item) for item in value) + "]"
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-__all__ = ["SERVED_ENGINES", "STREAM_ENGINES", "Bands", "as_toml", "device_of", "engine_entry"]

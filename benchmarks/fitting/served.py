@@ -9,7 +9,7 @@ import numpy.typing as npt
 from app.domain.pass_numbers import mean_decode_numbers, pass_numbers
 from app.domain.phases import Question, price_request
 from app.domain.rates import Rates
-from app.domain.request_rules import OPTIONAL, Load, check
+from app.domain.request_rules import Load, check
 from app.domain.schedule import Schedule
 from app.domain.under_load import Turn, chunk_prompts, in_waves, queue_s, waves_s
 from benchmarks.asked import Asked
@@ -21,12 +21,11 @@ Floats = npt.NDArray[np.float64]
 _STEP = 1e-5  # relative step of the derivatives that are taken by difference; they are smooth there
 _OF_PASSES = ("e_b", "e_bx", "e_kv", "e", "e_x", "layer", "expert_layer", "alpha", "traffic")
 _BESIDE_PASSES = ("step", "sequence", "interference", "floor", "front", "serial")
-_LOAD_NUMBERS = tuple(name for name in Load.__dataclass_fields__ if name not in OPTIONAL)
 
 
 @dataclass(frozen=True)
 class ServedRows:
-    """n served rows. Outputs are ITL and TTFT, in this order. Loads are kept by schedule: those of engines that run prefill alone apart."""
+    """n served rows. Outputs are ITL and TTFT, in this order. `schedule` [n] is the place of each row's own among `schedules`."""
 
     asked: tuple[Asked, ...]
     decode: Passes
@@ -34,7 +33,8 @@ class ServedRows:
     chunk: Passes
     load: Mapping[str, Floats]
     running: Floats
-    alone: npt.NDArray[np.bool_]
+    schedules: tuple[Schedule, ...]
+    schedule: npt.NDArray[np.int64]
     rates: Rates
     measured: Floats
     parameters: Parameters = SERVED
@@ -56,11 +56,16 @@ class ServedRows:
             running.append(now)
             loads.append(load)
         measured = np.array([[_or_nan(one.measurement.tpot_s), _or_nan(one.measurement.ttft_s)] for one in asked])
-        numbers = {name: np.array([float(getattr(load, name)) for load in loads]) for name in (*_LOAD_NUMBERS, "concurrency")}
-        alone = np.array([_schedule(one).alone for one in asked])
-        return cls(
-            tuple(asked), passes(decode), passes(prefill), passes(chunk), numbers, np.array(running), alone, rates_of(asked[0]), measured
-        )
+        # One engine does both phases: what separate pools would have is None in all rows.
+        numbers = {
+            name: np.array([getattr(load, name) for load in loads], dtype=np.float64)
+            for name in vars(loads[0])
+            if getattr(loads[0], name) is not None
+        }
+        schedules = tuple(dict.fromkeys(_schedule(one) for one in asked))
+        schedule = np.array([schedules.index(_schedule(one)) for one in asked])
+        ran = (passes(decode), passes(prefill), passes(chunk))
+        return cls(tuple(asked), *ran, numbers, np.array(running), schedules, schedule, rates_of(asked[0]), measured)
 
     def predict(self, values: Floats) -> Floats:
         """ITL and TTFT in seconds, [n, 2], at values [n, constants]."""
@@ -100,7 +105,7 @@ class ServedRows:
             chunk=cut(self.chunk),
             load={name: value[chosen] for name, value in self.load.items()},
             running=self.running[chosen],
-            alone=self.alone[chosen],
+            schedule=self.schedule[chosen],
             measured=self.measured[chosen],
         )
 
@@ -122,10 +127,10 @@ class ServedRows:
     def _closed(self, named: dict[str, Floats], decode: Timed, prefill: Timed, chunk: Timed) -> Floats:
         """ITL and TTFT from the times of the passes, group by group of equal schedules."""
         outputs = np.zeros((len(self.running), 2))
-        for alone in (False, True):
-            mine = self.alone == alone
+        for place, schedule in enumerate(self.schedules):
+            mine = self.schedule == place
             if mine.any():
-                outputs[mine] = self._of_schedule(mine, Schedule(prefill_alone=alone), named, decode, prefill, chunk)
+                outputs[mine] = self._of_schedule(mine, schedule, named, decode, prefill, chunk)
         return outputs
 
     def _of_schedule(

@@ -10,9 +10,11 @@ from app.catalog.measured import measurements
 from app.domain.engine import EngineProfile
 from app.domain.serving import predict
 from benchmarks.asked import Asked, ask
-from benchmarks.fitting.fits import holds_start_up
+from benchmarks.fitting.bands import Bands, band
+from benchmarks.fitting.fits import SERVED as SETTINGS
+from benchmarks.fitting.fits import Fit, holds_start_up, model_of
 from benchmarks.fitting.parameters import SERVED, STREAM
-from benchmarks.fitting.profiles import band, figures
+from benchmarks.fitting.profiles import figures, groups
 from benchmarks.fitting.served import ServedRows
 from benchmarks.fitting.solve import Level, Settings, solve
 from benchmarks.fitting.stream import StreamRows
@@ -101,12 +103,33 @@ def test_wild_rows_pull_little_and_unseen_groups_stay_with_the_level_above() -> 
 
 def test_bands() -> None:
     ratios = np.linspace(0.8, 1.2, 101)
-    # the 2 % and 98 % quantiles of an even spread, to three digits
-    assert band(ratios, ratios) == (0.808, 1.19)
-    assert band(ratios[:3], ratios) == (0.808, 1.19)
-    assert band(ratios[:3], ratios[:3]) == (0.5, 2.0)
-    low, high = band(np.full(50, 1.0), ratios)
+    # the 3 % and 97 % quantiles of an even spread, to three digits; too few rows; rows that are all exact
+    assert band(ratios) == (0.812, 1.19)
+    assert band(ratios[:3]) == (0.5, 2.0)
+    low, high = band(np.full(50, 1.0))
     assert low < 1 < high
+
+
+def test_a_model_is_held_against_the_band_of_the_others() -> None:
+    made = ServedRows.of([one for one in SERVED_ROWS if one.experts])
+    predicted = np.where(np.isfinite(made.measured), made.measured, 1.0)
+    models = [model_of(one) for one in made.asked]
+    mine = np.array([model == models[0] for model in models])
+    assert 12 <= (~mine).sum() < len(models)
+    # All others are predicted exactly, so their band is 3 % around 1; this model's times are 10 % longer than predicted.
+    predicted[mine] /= 1.1
+    inside = Bands(Fit(made, SETTINGS, predicted, None), predicted).held(0, np.ones(len(models), dtype=bool))  # type: ignore[arg-type]
+    assert inside.tolist() == (~mine).tolist()
+
+
+def test_constants_of_an_entry_fall_back_to_the_class_of_models() -> None:
+    found = [(group.conditions, len(group.places)) for group in groups(SERVED_ROWS, "vllm", stream=False)]
+    narrow = [(conditions, rows) for conditions, rows in found if "weights" in conditions]
+    wide = [(conditions, rows) for conditions, rows in found if "weights" not in conditions]
+    assert found == narrow + wide
+    assert [conditions for conditions, _ in wide] in ([{"experts": True}, {"experts": False}], [{"experts": False}, {"experts": True}])
+    for conditions, rows in wide:
+        assert rows == sum(mine for other, mine in narrow if other["experts"] == conditions["experts"])
 
 
 def test_a_ttft_that_holds_the_start_is_not_fitted() -> None:

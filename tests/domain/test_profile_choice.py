@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.catalog import load
 from app.domain.engine import EngineProfile, Variant
 from app.domain.prediction import Request
 from app.domain.profile_choice import chosen, kind_of_device, narrowest_units
@@ -98,3 +99,21 @@ def test_a_layer_split_overlaps_its_pieces() -> None:
     assert split.prefill.floor_s <= split.prefill.attainable_s <= split.prefill.time_s
     assert sum(term.time_s for term in split.prefill.terms) == pytest.approx(split.prefill.time_s)
     assert split.itl_s == one.itl_s
+
+
+def test_weights_that_no_fit_has_seen_take_the_fit_of_the_same_class_of_models() -> None:
+    engine = replace(ENGINE, variants=(*ENGINE.variants, Variant(fit(6e-3), experts=False)))
+    # The class is the last resort: where a narrower fit holds, that goes.
+    for weights, step_s in (("bf16", 4e-3), ("awq", 3e-3), ("fp8", 6e-3)):
+        found = chosen(engine, LLAMA_8B, SEEN, Formats.of(Request(weight_dtype=weights), LLAMA_8B))
+        assert found is not None
+        assert found.step_s == step_s
+        # A stand-in's ranges are wider though it has seen the device, and it says what it stands in for.
+        assert (found.itl_range == (0.8, 1.25)) == (step_s != 6e-3)
+        assert ("not among what it was fitted to" in found.choice) == (step_s == 6e-3)
+
+
+def test_every_shipped_engine_has_a_fit_for_the_class_of_each_of_its_narrow_ones() -> None:
+    for engine in load().engines.values():
+        classes = {variant.experts for variant in engine.variants if variant.weights}
+        assert classes == {variant.experts for variant in engine.variants if not (variant.weights or variant.units or variant.device)}

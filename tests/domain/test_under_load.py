@@ -1,5 +1,7 @@
 """The closed form of a served load: by hand, at its edges, and beside the simulator, which takes every pass one by one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,46 @@ def test_drawn_lengths_wait_half_a_step_and_for_a_busy_engine() -> None:
     busy = 3.5 / 11
     expected = 0.9 * (0.05 + busy / (2 * (1 - busy))) + 0.1 * 3.0
     assert queue_s(load(shortest_length=0.8), Schedule(), RATES, 8.0, turn, 0.1) == pytest.approx(expected)
+
+
+def test_equal_requests_come_apart_behind_a_serial_front_end() -> None:
+    turn, front = Turn(1.0, 4.0, 8.0, 0.1), replace(RATES, serial_front_end_s=0.01)
+    drawn = queue_s(load(shortest_length=0.8), Schedule(), front, 8.0, turn, 0.1)
+    assert queue_s(load(), Schedule(), front, 8.0, turn, 0.1) == pytest.approx(drawn)
+    assert queue_s(load(), Schedule(), RATES, 8.0, turn, 0.1) > drawn
+    # Where prefill runs alone the burst comes back however its prompts arrive.
+    assert queue_s(load(), ALONE, front, 8.0, turn, 0.1) == pytest.approx(3.0)
+
+
+def test_one_of_a_wave_of_equal_requests_waits_where_whole_answers_are_set_aside() -> None:
+    # An answer of 100 tokens at 0.1 s over 8 clients: 1.25 s more than with an engine that sets nothing aside.
+    turn, front = Turn(1.0, 4.0, 8.0, 0.1), replace(RATES, serial_front_end_s=0.01)
+    reserved = Schedule(kv_reservation=1.0)
+    more = queue_s(load(), reserved, front, 8.0, turn, 0.1) - queue_s(load(), Schedule(), front, 8.0, turn, 0.1)
+    assert more == pytest.approx(1.25)
+    drawn = load(shortest_length=0.8)
+    assert queue_s(drawn, reserved, front, 8.0, turn, 0.1) == queue_s(drawn, Schedule(), front, 8.0, turn, 0.1)
+    assert queue_s(load(concurrency=1), reserved, front, 1.0, Turn(1.0, 1.0, 1.0, 0.1), 0.1) == 0.0
+
+
+def test_a_prediction_says_what_equal_lengths_do() -> None:
+    reserved = replace(ENGINE, schedule=Schedule(kv_reservation=1.0), serial_front_end_s=0.01)
+    said = " ".join(predict(LLAMA_8B, SERVER, Request(concurrency=8), engine=reserved).assumptions)
+    assert "the front-end draws clients apart" in said
+    assert "One client of a wave of equal requests waits for the next" in said
+    drawn = " ".join(predict(LLAMA_8B, SERVER, Request(concurrency=8, shortest_length=0.8), engine=reserved).assumptions)
+    assert "wave" not in drawn
+    plain = " ".join(predict(LLAMA_8B, SERVER, Request(concurrency=8), engine=replace(reserved, schedule=Schedule())).assumptions)
+    assert "waits for the next" not in plain
+
+
+def test_attention_ranks_share_one_front_end() -> None:
+    # Four clients on each of two ranks. A prompt takes 0.1 s of an engine and 0.2 s of the front-end, which has those of both ranks:
+    # (4 - 1)·0.4/2 + (0.4 + 0.1)/2 - 0.1 in the burst, a tenth of all; steady 0.05 + 0.1·ρ/(2·(1 - ρ)), ρ = 3·0.1/(0.1 + 10).
+    turn, front = Turn(0.1, 0.4, 4.0, 0.1), replace(RATES, serial_front_end_s=0.2)
+    busy = 0.3 / 10.1
+    expected = 0.9 * (0.05 + 0.1 * busy / (2 * (1 - busy))) + 0.1 * (0.6 + 0.25 - 0.1)
+    assert queue_s(load(shortest_length=0.8, dp=2), Schedule(), front, 8.0, turn, 0.1) == pytest.approx(expected)
 
 
 def test_clients_that_do_not_run_wait_for_an_answer() -> None:

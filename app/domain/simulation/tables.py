@@ -44,7 +44,7 @@ def costs_of(question: Question, schedule: Schedule) -> Costs:
     read = ranks * passes.decode_read(lengths, rows)
     kept = _cache_bytes(question, lengths)
     prompt_read = ranks * passes.prompt_read(lengths)
-    each = float(question.rates.per_sequence_s)
+    each = float(question.rates.per_sequence_s + question.architecture.depth * question.rates.sequence_layer_s)
     shared = passes.shared(tokens)
     return Costs(
         tokens=tokens,

@@ -50,6 +50,7 @@ _SERVER_LABELS = (
     *("attention_backend", "chunked_prefill_size", "max_running_requests", "mem_fraction_static", "schedule_policy", "dp_size"),
     *("speculative_algorithm", "speculative_num_steps", "disable_radix_cache", "disable_cuda_graph", "enable_torch_compile"),
     *("disaggregation_mode", "moe_a2a_backend", "stream_interval"),
+    *("cuda_graph_max_bs", "max_total_tokens", "cpu_offload_gb", "enable_lora"),
 )
 
 

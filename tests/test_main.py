@@ -54,7 +54,7 @@ def test_an_error_is_json_below_the_api_and_a_page_elsewhere(client: TestClient,
 
 @pytest.mark.parametrize(("path", "methods"), [
     (f"{API}/runs", "GET, POST"), (f"{API}/runs/1", "GET, PATCH, DELETE"), (f"{API}/predict", "GET, POST"), ("/healthz", "GET"),
-    ("/static/app.css", "GET, HEAD"), (f"{API}/openapi.json", "GET, HEAD"),
+    ("/static/app.css", "GET, HEAD"), (f"{API}/openapi.json", "GET, HEAD"), (f"{API}/jobs/estimate", "POST"), (f"{API}/jobs/1", "GET"),
 ])  # fmt: skip
 def test_a_method_that_is_not_taken_names_those_that_are(client: TestClient, path: str, methods: str) -> None:
     answer = client.put(path, content=b"{}")

@@ -4,7 +4,7 @@ import re
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -25,6 +25,8 @@ def _written_out(value: Any) -> Any:
 
 # The check for true and false stands last, so that the limits before it reach the published schema.
 Number = BeforeValidator(_no_truth)
+# No 0, 1 or "off" for it: the published schema says true or false.
+Truth = StrictBool
 Tokens = Annotated[int, Field(ge=1, le=10_000_000), Number]
 Count = Annotated[int, Field(ge=1, le=1_000_000), Number]
 Degree = Annotated[int, Field(ge=1, le=4096), Number]
@@ -132,7 +134,7 @@ class PredictionBody(PredictionRequest):
     `simulate` runs the load pass by pass, `arrivals` an open one (and says how to draw); `target` counts the requests within it.
     """
 
-    simulate: bool = False
+    simulate: Truth = False
     arrivals: ArrivalsBody | None = None
     target: TargetBody | None = None
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from app.api.bodies import Body, Name, Number, Words
+from app.api.bodies import Body, Name, Number, Truth, Words
 from app.services.leasing import ENDS
 
 Attempt = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -69,13 +69,13 @@ class ScheduleBody(JobBody):
     name: Name
     every_hours: Annotated[int, Field(ge=1, le=24 * 366), Number] | None = None
     daily_at: Annotated[str, Field(max_length=5)] | None = None
-    enabled: bool = True
+    enabled: Truth = True
 
 
 class SchedulePatch(Body):
     """Turn a schedule on or off."""
 
-    enabled: bool
+    enabled: Truth
 
 
 class DeviceBody(Body):

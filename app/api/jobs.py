@@ -63,7 +63,8 @@ def get_jobs(
     return StrictJSON({"items": [item.as_json() for item in found], "next": str(following) if following is not None else None})
 
 
-@router.get("/{job_id}", summary="One job", response_model=JobDetail, responses=problems(404, 422))
+# A number, so that /jobs/estimate answers to POST alone.
+@router.get("/{job_id:int}", summary="One job", response_model=JobDetail, responses=problems(404, 422))
 def get_job(context: ContextDep, job_id: JobId) -> Response:
     """Its state, what it waits for, progress, the points measured so far, and the runs its result became."""
     return StrictJSON(jobs.detail_json(context, job_id))

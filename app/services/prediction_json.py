@@ -11,8 +11,13 @@ from app.services.under_load import UnderLoad, served_json
 
 
 def answer_json(found: Answer, simulated: UnderLoad | None = None) -> dict[str, Any]:
-    """The same with `pools` of a disaggregated deployment, and `nearest`, the published measurements nearest to the question."""
-    return {**prediction_json(found.prediction, simulated), "pools": pools_json(found), "nearest": nearest_json(found)}
+    """The same with `nearest`, the published measurements nearest to the question."""
+    return {**deployment_json(found, simulated), "nearest": nearest_json(found)}
+
+
+def deployment_json(found: Answer, simulated: UnderLoad | None = None) -> dict[str, Any]:
+    """A prediction with `pools`, those of a disaggregated deployment; null where prefill and decode share their devices."""
+    return {**prediction_json(found.prediction, simulated), "pools": pools_json(found)}
 
 
 def prediction_json(prediction: Prediction, simulated: UnderLoad | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from app.domain.rates import Formats
 from app.domain.serving import predict
 from app.domain.what_if import RANGES, Change, Lever, changed, unmoved
 from app.services.predicting import Answer, Question, answer
-from app.services.prediction_json import prediction_json
+from app.services.prediction_json import deployment_json
 from app.services.profiles import ProfileBook
 
 # What one move of each lever is: its usual direction is the better one.
@@ -91,8 +91,8 @@ def what_if_json(found: WhatIf) -> dict[str, Any]:
     before = found.before.prediction
     return {
         "change": {f"{lever}_log2": getattr(found.change, lever) for lever in RANGES},
-        "before": prediction_json(before),
-        "after": None if found.after is None else prediction_json(found.after.prediction),
+        "before": deployment_json(found.before),
+        "after": None if found.after is None else deployment_json(found.after),
         "refused": found.refused,
         "levers": [_effect_json(effect, before) for effect in found.effects],
     }

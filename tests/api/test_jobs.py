@@ -320,6 +320,7 @@ def test_a_schedule_makes_its_job_and_is_switched(local: TestClient) -> None:
     assert made["next_at"] is not None
     problem(local.post(path, json={"name": "n", **MICROBENCH}), 422, "either every_hours or daily_at")
     problem(local.post(path, json={"name": "n", **MICROBENCH, "daily_at": "25:00"}), 422, "02:30")
+    problem(local.patch(f"{path}/{made['id']}", json={"enabled": 0}), 422, "enabled")
     off = ok(local.patch(f"{path}/{made['id']}", json={"enabled": False}))
     assert (off["enabled"], off["next_at"]) == (False, None)
     assert ok(local.get(path))["items"] == [off]

@@ -70,7 +70,7 @@ def test_an_address_with_a_wrong_number_can_be_mended(window: Window) -> None:
     window.allow("the server responded with a status of 422")
     window.go("/predict?tp=3&batch=2")
     window.sees("tp is 3: it does not divide the 32 attention heads")
-    field = window.page.get_by_label("Tensor parallel")
+    field = window.page.get_by_label(re.compile("^Tensor parallel"))
     expect(field).to_have_attribute("aria-invalid", "true")
     field.fill("2")
     field.press("Enter")

@@ -147,7 +147,7 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(window: Window) -
 def test_a_file_is_chosen_by_keyboard(window: Window) -> None:
     window.go("/runs/new")
     field = window.page.locator('.drop input[type="file"]').first
-    for _ in range(12):
+    for _ in range(20):
         window.page.keyboard.press("Tab")
         if field.evaluate("(input) => input === document.activeElement"):
             break

@@ -16,6 +16,7 @@ from app.domain.errors import (
     UnsupportedModel,
 )
 from app.domain.text import clean_text
+from app.services.secret_key import KeyUnusable
 from app.store.database import DatabaseBusy, DatabaseFull, DatabaseUnusable
 from app.store.profiles import ReadOnlyProfile, SlugTaken
 
@@ -45,6 +46,7 @@ _STATUSES: tuple[tuple[type[PhaselineError], int], ...] = (
     (DatabaseFull, 507),
     (DatabaseBusy, 503),
     (DatabaseUnusable, 503),
+    (KeyUnusable, 503),
 )
 
 

@@ -1,5 +1,6 @@
 """The same journey on SQLite and on PostgreSQL: upload, list, correct, look, compare, clone, delete."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -151,6 +152,16 @@ def test_a_baseline_is_set_found_judged_by_and_goes_with_its_run(on: TestClient)
         assert on.delete(f"{RUNS}/{run}").status_code == 204
 
 
+def _once_tried(on: TestClient, hook: int, within_s: float = 30.0) -> dict[str, Any]:
+    """The one delivery of a target, as soon as an attempt's end is noted, or as it is when the time is over."""
+    until = time.monotonic() + within_s
+    while True:
+        (told,) = ok(on.get(f"{API}/webhooks/{hook}/deliveries"))["items"]
+        if told["last_problem"] is not None or time.monotonic() > until:
+            return dict(told)
+        time.sleep(0.05)
+
+
 def test_a_series_over_time_with_a_remark_and_a_target_that_is_told(on: TestClient) -> None:
     """Nine runs, then one that decodes 20 % slower; the target lies where nothing may be connected to, and that is what is noted."""
     hook = ok(on.post(f"{API}/webhooks", json={"url": "http://169.254.169.254/hook", "name": "ünï ✓"}), 201)
@@ -172,7 +183,8 @@ def test_a_series_over_time_with_a_remark_and_a_target_that_is_told(on: TestClie
     (told,) = ok(on.get(f"{API}/webhooks/{hook['id']}/deliveries"))["items"]
     assert (told["body"]["run"]["id"], told["body"]["baseline"]["run"]) == (runs[9], runs[0])
     deliver_due(context_of(on), datetime.now(UTC) + timedelta(minutes=1))
-    (told,) = ok(on.get(f"{API}/webhooks/{hook['id']}/deliveries"))["items"]
+    # The application's own loop may have claimed it first: then the attempt is counted before its end is noted.
+    told = _once_tried(on, hook["id"])
     assert told["state"] == "waiting"
     assert told["attempts"] >= 1
     assert "link-local" in told["last_problem"]

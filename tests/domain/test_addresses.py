@@ -1,9 +1,10 @@
 """The decision about an address: what is never allowed, in each spelling, and what a registered network allows."""
 
 import ipaddress
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.domain.addresses import ANY_NETWORK, all_allowed, checked_host, parse_destination, refusal
@@ -114,12 +115,15 @@ def test_an_address_and_its_mapped_form_are_one(address: ipaddress.IPv4Address) 
         assert (refusal(str(address), networks) is None) == (refusal(f"::ffff:{address}", networks) is None)
 
 
-@given(st.text(alphabet="0123456789xabcdef.", min_size=1, max_size=20))
+@given(st.text(alphabet="0123456789xabcdef.", min_size=1, max_size=20) | st.text(max_size=20))
+@example("0xx")
+@example("1.0x")
+@example("0x7F")
 def test_a_numeric_host_is_four_decimal_numbers_or_refused(host: str) -> None:
     try:
         name = checked_host(host)
     except InvalidRequest:
         return
-    last = name.rsplit(".", 1)[-1]
-    if last.isdigit() or last.startswith("0x"):
+    # What a resolver may read as a number ends in one, decimal or hexadecimal; "0xx" is neither and so a name.
+    if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", name.rsplit(".", 1)[-1]):
         assert str(ipaddress.IPv4Address(name)) == host

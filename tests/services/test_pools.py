@@ -1,5 +1,6 @@
 """Rates of pools over the devices of a role and of all, and which division of devices gives most."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -44,7 +45,12 @@ def test_the_best_split_is_near_the_balanced_ratio_and_no_other_gives_more() -> 
     assert pools.balanced_ratio is not None
     best = splits.best.prefill_replicas / splits.best.decode_replicas
     assert 0.5 < best / pools.balanced_ratio < 2.0
-    assert binding_words(pools).startswith("the prefill pool sets the pace; both keep up alike at 1 prefill replica to ")
+    # As the constants stand, a pool of either kind keeps up with about one of the other.
+    assert pools.balanced_ratio == pytest.approx(1.0, rel=0.25)
+    words = binding_words(pools)
+    assert words.startswith("the prefill pool sets the pace; both keep up alike at ")
+    told = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", words)]
+    assert told[0] / told[1] == pytest.approx(pools.balanced_ratio, rel=0.01)
 
 
 def test_devices_that_do_not_divide_evenly_are_left_over() -> None:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import event, text
-from sqlalchemy.engine import Engine
 
 from app.domain.run import Distribution, Flag, Run
 from app.store import runs, uploads
@@ -64,10 +63,11 @@ def test_reading_takes_the_same_number_of_queries_however_many(database: Databas
                 seen.append(statement)
 
         with database.read() as session:
-            session.connection()
-            event.listen(Engine, "before_cursor_execute", note)
+            # This database's own statements: an application of other tests may keep house in the same process.
+            engine = session.connection().engine
+            event.listen(engine, "before_cursor_execute", note)
             found = runs.get_many(session, wanted)
-            event.remove(Engine, "before_cursor_execute", note)
+            event.remove(engine, "before_cursor_execute", note)
         assert len(found) == len(wanted)
         return len(seen)
 

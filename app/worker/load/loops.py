@@ -6,6 +6,7 @@ before any answer is sent once more. A point ends early where nothing succeeds a
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from time import perf_counter_ns
 
@@ -22,7 +23,7 @@ FAILED_IN_A_ROW = 20
 GIVEN_UP = "the point ended early: nothing succeeded any more"
 
 
-class _Loop:
+class _Loop(ABC):
     """What both share: requests on their way, their time limit, idle connections, and the end."""
 
     def __init__(self, link: Link, supply: Supply, timeout_s: float) -> None:
@@ -53,8 +54,9 @@ class _Loop:
                 connection.close()
             await asyncio.gather(*background, *self._tasks, return_exceptions=True)
 
+    @abstractmethod
     async def _offer(self) -> None:
-        raise NotImplementedError
+        """Send what the load asks for, until it is over."""
 
     async def _opened(self, count: int) -> list[Connection]:
         """So many connections. Raises Unreachable for the first that cannot be opened."""
@@ -121,11 +123,13 @@ class _Loop:
         if self._in_flight == 0 and self._complete():
             self._over.set()
 
+    @abstractmethod
     def _go_on(self, exchange: Exchange, connection: Connection | None) -> None:
-        raise NotImplementedError
+        """What follows an answer: the connection is free again, or None when it is lost."""
 
+    @abstractmethod
     def _complete(self) -> bool:
-        raise NotImplementedError
+        """Whether nothing more is to be sent."""
 
 
 class ClosedLoop(_Loop):

@@ -44,7 +44,8 @@ def test_a_device_is_measured_and_its_profile_prices_a_model_that_is_measured(ru
     assert "prompt 32, batch 1" in ended.out
     (found,) = read_runs("x", model.read_bytes()).runs
     assert (found.model, found.requests.completed, found.workload.prompt_tokens_mean) == ("tiny-llama-6m", 3, 32.0)
-    assert found.telemetry is not None
+    # The document has every sample; whether one falls into three requests of a few milliseconds is the machine's affair.
+    assert json.loads(model.read_bytes())["telemetry"]["channels"]["cpu_busy_cores"]
     again = run("measure", "model", *words, "--hardware", profile, "--out", model)
     assert (again.code, "is there already" in again.err) == (2, True)
 

@@ -19,6 +19,7 @@ import structlog
 
 from app import __version__
 from app.jobs import KINDS
+from app.logs import redactor
 from app.worker import nvml
 from app.worker.attempt import Attempt, Command, End, measuring
 from app.worker.devices import Device, devices
@@ -182,7 +183,8 @@ class Agent:
                     outcome, reason = "failed", trouble
             reports.close(_LAST_WORDS_S)
             if outcome != "gone":
-                self._insist(lambda: self._server.finish(job, attempt, outcome, reason))
+                told = redactor.text(reason) if reason is not None else None
+                self._insist(lambda: self._server.finish(job, attempt, outcome, told))
         except (Gone, Unreachable, Denied) as error:
             log.warning("the end of a job was not taken", job=job, attempt=attempt, reason=str(error))
         finally:

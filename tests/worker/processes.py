@@ -56,6 +56,22 @@ class Site:
             self.agents[key] = subprocess.Popen(argv, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
         return self.agents[key]
 
+    def start_worker(self, server: str, **settings: str) -> subprocess.Popen[bytes]:
+        """The agent as it is shipped, with the measuring process that it is shipped with; it works in `worker` and logs to `worker.log`."""
+        told = {"WORKER_DIR": str(self.folder / "worker"), **settings}
+        # Its own temporary folder: agents of one machine lock devices there, and tests run side by side.
+        ours = {**{f"PHASELINE_{key}": value for key, value in told.items()}, "TMPDIR": str(self.folder)}
+        with (self.folder / "worker.log").open("ab") as log:
+            argv = [sys.executable, "-m", "app", "worker", "--server", server]
+            process = subprocess.Popen(argv, cwd=self.folder, env={**self.environment, **ours}, stdout=log, stderr=log)
+        self.agents["worker"] = process
+        return process
+
+    def stop(self, key: str) -> None:
+        """End an agent as a person would, and wait until it is gone."""
+        self.agents[key].send_signal(signal.SIGTERM)
+        self.agents[key].wait(15)
+
     def kill(self, process: subprocess.Popen[bytes] | None) -> None:
         assert process is not None
         process.send_signal(signal.SIGKILL)
@@ -71,9 +87,9 @@ class Site:
         """The JSON at a path; None while the server does not answer so."""
         return self._ask(urllib.request.Request(self.address + path), ok)
 
-    def post(self, path: str, body: dict[str, Any]) -> Any:
+    def post(self, path: str, body: dict[str, Any], ok: tuple[int, ...] = (200, 201)) -> Any:
         data, headers = json.dumps(body).encode(), {"content-type": "application/json"}
-        return self._ask(urllib.request.Request(f"{self.address}/api/v1{path}", data, headers, method="POST"), (200, 201))
+        return self._ask(urllib.request.Request(f"{self.address}/api/v1{path}", data, headers, method="POST"), ok)
 
     def _ask(self, request: urllib.request.Request, ok: tuple[int, ...]) -> Any:
         try:

@@ -1,8 +1,9 @@
-"""How true the load client is: `python -m benchmarks.fidelity [--json] [--streams 1,32,128,256] [--rounds N]`.
+"""How true the load client is: `python -m benchmarks.fidelity [--json] [--streams 1,32,128,256] [--rounds N] [--peer NAME=ENVIRONMENT]`.
 
 A mock server (TTFT 50 ms, ITL 10 ms) logs when each request was there and when it wrote each event. Against that log stand what our
 client, aiohttp and httpx say of the same load in the same run, one process and one core each, the server on another core where there is
 one. Rounds of all clients alternate, and each figure is the median over rounds: on a busy machine the ratios still mean something.
+Whole tools that are installed in an environment of their own join with `--peer guidellm=FOLDER --peer aiperf=FOLDER`.
 """
 
 import argparse
@@ -18,12 +19,17 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from benchmarks.clients.outcome import Task
+from benchmarks.clients.tools import TOOLS, Stated, stated
 from benchmarks.report import Report, Target, as_json, as_text, machine
 
+Floats = np.typing.NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[1]
 STREAMS = (1, 32, 128, 256)
 TTFT_S, ITL_S = 0.05, 0.01
@@ -79,8 +85,42 @@ def once(client: str, port: int, streams: int, requests: int, tokens: int, where
     command = [sys.executable, "-m", f"benchmarks.clients.{CLIENTS[client]}", *map(str, (port, streams, requests, tokens))]
     command += [] if where.client is None else ["--core", str(where.client)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_LIMIT_S, check=True)
-    log = [served for served in _get(port, "/log") if len(served["sends"]) == tokens]
-    return errors(json.loads(done.stdout), log)
+    return errors(json.loads(done.stdout), _log(port, tokens))
+
+
+def with_tool(name: str, environment: Path, port: int, streams: int, requests: int, tokens: int, where: Cores) -> Mapping[str, float]:
+    """The errors of what a tool's file says, and what it cost. Raises CalledProcessError where the tool fails."""
+    _get(port, "/forget")
+    with TemporaryDirectory() as scratch:
+        said = stated(name, environment, Task(port, streams, requests, tokens), Path(scratch), where.client)
+    return stated_errors(said, _log(port, tokens))
+
+
+def _log(port: int, tokens: int) -> list[Mapping[str, Any]]:
+    return [served for served in _get(port, "/log") if len(served["sends"]) == tokens]
+
+
+def _truth(log: Sequence[Mapping[str, Any]]) -> tuple[Floats, Floats]:
+    """TTFT of each request and all gaps by the server's log, in seconds."""
+    ttft = np.array([served["sends"][0] - served["received"] for served in log]) / 1e9
+    return ttft, np.concatenate([np.diff(np.array(served["sends"], dtype=np.int64)) for served in log]) / 1e9
+
+
+def stated_errors(said: Stated, log: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
+    """The same errors from a tool's statistics; what it does not state has none. Raises ValueError where nothing was served."""
+    if not log:
+        raise ValueError("the server's log has no request of this length")
+    ttft, gaps = _truth(log)
+    compared = {
+        "ttft_p50_error_s": (said.ttft_s["p50"], np.percentile(ttft, 50)),
+        "ttft_p99_error_s": (said.ttft_s["p99"], np.percentile(ttft, 99)),
+        "itl_p99_error_s": (said.itl_s["p99"], np.percentile(gaps, 99)),
+    }
+    found = {name: abs(value - float(true)) for name, (value, true) in compared.items() if value is not None}
+    if said.itl_s["mean"] is not None:
+        found["itl_mean_error"] = abs(said.itl_s["mean"] / float(gaps.mean()) - 1)
+    events = sum(len(served["sends"]) for served in log)
+    return {**found, "cpu_us_per_event_with_start": said.cpu_s / events * 1e6, "server_ttft_p50_s": float(np.percentile(ttft, 50))}
 
 
 def errors(seen: Mapping[str, Any], log: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
@@ -90,8 +130,7 @@ def errors(seen: Mapping[str, Any], log: Sequence[Mapping[str, Any]]) -> Mapping
     """
     if seen["failed"] or len(seen["ttft_s"]) != len(log) or not log:
         raise ValueError(f"{seen['failed']} requests failed, {len(seen['ttft_s'])} of {len(log)} in the server's log were seen")
-    ttft = np.array([served["sends"][0] - served["received"] for served in log]) / 1e9
-    gaps = np.concatenate([np.diff(np.array(served["sends"], dtype=np.int64)) for served in log]) / 1e9
+    ttft, gaps = _truth(log)
     mine, mine_gaps = np.array(seen["ttft_s"]), np.array(seen["gaps_s"])
     return {
         "ttft_p50_error_s": abs(float(np.percentile(mine, 50) - np.percentile(ttft, 50))),
@@ -104,8 +143,15 @@ def errors(seen: Mapping[str, Any], log: Sequence[Mapping[str, Any]]) -> Mapping
     }
 
 
-def measure(streams: Sequence[int], rounds: int, requests: int, tokens: int, clients: Sequence[str] = tuple(CLIENTS)) -> Report:
-    """Rounds of the clients, ours and aiohttp among them, at each number of streams."""
+def measure(
+    streams: Sequence[int],
+    rounds: int,
+    requests: int,
+    tokens: int,
+    clients: Sequence[str] = tuple(CLIENTS),
+    peers: Mapping[str, Path] = MappingProxyType({}),
+) -> Report:
+    """Rounds of the clients, ours and aiohttp among them, and of the peers by their environments, at each number of streams."""
     where, before = cores(), machine()
     started = time.perf_counter()
     found: dict[tuple[str, int], list[Mapping[str, float]]] = {}
@@ -114,6 +160,8 @@ def measure(streams: Sequence[int], rounds: int, requests: int, tokens: int, cli
             for count in streams:
                 for client in clients:
                     found.setdefault((client, count), []).append(once(client, port, count, requests, tokens, where))
+                for name, folder in peers.items():
+                    found.setdefault((name, count), []).append(with_tool(name, folder, port, count, requests, tokens, where))
     middle = {key: {name: median(result[name] for result in results) for name in results[0]} for key, results in found.items()}
     groups = [
         {"by": {"client": client, "streams": count}, "n": rounds * count * requests, **values} for (client, count), values in middle.items()
@@ -151,6 +199,13 @@ def _counts(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in text.split(","))
 
 
+def _peer(text: str) -> tuple[str, Path]:
+    name, _, folder = text.partition("=")
+    if name not in TOOLS or not (Path(folder) / "bin" / name).exists():
+        raise argparse.ArgumentTypeError(f"{text!r}: say NAME=FOLDER with NAME of {', '.join(TOOLS)} and FOLDER its virtual environment")
+    return name, Path(folder)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fidelity", description=__doc__)
@@ -158,11 +213,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=3, help="requests of each stream")
     parser.add_argument("--tokens", type=int, default=100)
+    parser.add_argument(
+        "--peer", type=_peer, action="append", default=[], metavar="NAME=FOLDER", help=f"a tool ({', '.join(TOOLS)}) and its environment"
+    )
     parser.add_argument("--without-httpx", action="store_true", help="leave out the peer that takes longest at many streams")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     clients = [client for client in CLIENTS if not (client == "httpx" and options.without_httpx)]
-    report = measure(options.streams, options.rounds, options.requests, options.tokens, clients)
+    report = measure(options.streams, options.rounds, options.requests, options.tokens, clients, dict(options.peer))
     print(as_json(report) if options.json else as_text(report, TARGETS))
     return 0
 

@@ -31,6 +31,11 @@ _NS = 1_000_000_000
 # Writes of one round of the loop: what arrives meanwhile is stamped some 0.2 ms late at most.
 _WRITES_A_ROUND = 8
 _JSON = b"Content-Type: application/json\r\n"
+# What tools ask before they start.
+_ALWAYS = {
+    "/health": b"{}",
+    "/v1/models": b'{"object": "list", "data": [{"id": "mock", "object": "model", "created": 1, "owned_by": "mock"}]}',
+}
 _EVENTS = b"Content-Type: text/event-stream\r\n"
 
 
@@ -319,7 +324,7 @@ class _Client(asyncio.Protocol):
             self._answer(how.fail_status, json.dumps({"error": "made to fail", "seen": self._headers}).encode())
         else:
             chat = path.endswith("/chat/completions")
-            text = asked["messages"][0]["content"] if chat else asked["prompt"]
+            text = _said(asked["messages"][0]["content"]) if chat else asked["prompt"]
             served.prompt_tokens = len(text.split()) + (4 if chat else 0)
             server.admit(_Stream(self, served, asked, chat), served.received)
 
@@ -334,6 +339,8 @@ class _Client(asyncio.Protocol):
             self._answer(
                 200, exposition(self.server.log, self.server.behaviour.cached_share).encode(), kind=b"Content-Type: text/plain\r\n"
             )
+        elif path in _ALWAYS:
+            self._answer(200, _ALWAYS[path])
         else:
             self._answer(404, b'{"error": "nothing here"}')
 
@@ -372,6 +379,11 @@ class _Client(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None and not self.gone:
             self._transport.write(data)
+
+
+def _said(content: str | list[dict[str, str]]) -> str:
+    """The text of a message, which may come in parts."""
+    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fidelity import CLIENTS, errors
+from benchmarks.clients.outcome import Task
+from benchmarks.clients.tools import TOOLS, Stated, stated
+from benchmarks.fidelity import CLIENTS, errors, main, stated_errors
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,3 +59,56 @@ def test_requests_that_failed_or_are_not_in_the_log_are_no_comparison(change: di
     log = [{"received": 0, "sends": [50, 60]}, {"received": 0, "sends": [50, 60]}]
     with pytest.raises(ValueError, match="requests failed"):
         errors({"ttft_s": [0.05, 0.05], "gaps_s": [], "events": 2, "failed": 0, "cpu_s": 0.0, **change}, log)
+
+
+def test_errors_of_what_a_tool_states_by_hand() -> None:
+    """The server's median TTFT is 55 ms and its mean gap 15; the tool says 65 and 12, and nothing of gaps at p99: no error there."""
+    log = [{"received": 0, "sends": [50_000_000, 60_000_000]}, {"received": 10_000_000, "sends": [70_000_000, 90_000_000]}]
+    said = Stated({"p50": 0.065, "p99": 0.0599, "mean": None}, {"p50": None, "p99": None, "mean": 0.012}, cpu_s=2e-3)
+    assert stated_errors(said, log) == {
+        "ttft_p50_error_s": pytest.approx(0.010),
+        "ttft_p99_error_s": pytest.approx(0.0),
+        "itl_mean_error": pytest.approx(0.2),
+        "cpu_us_per_event_with_start": pytest.approx(500.0),
+        "server_ttft_p50_s": pytest.approx(0.055),
+    }
+    with pytest.raises(ValueError, match="no request"):
+        stated_errors(said, [])
+
+
+def test_a_tool_is_run_from_its_environment_and_its_file_is_read(tmp_path: Path) -> None:
+    """A stand-in takes the tool's place: it looks for the option that names the file, and leaves one there that our importer knows."""
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    program = tmp_path / "env" / "bin" / "guidellm"
+    saved = ROOT / "tests" / "data" / "guidellm" / "2026-08_schema_2.json"
+    program.write_text(
+        f"""#!{sys.executable}
+import shutil, sys
+wanted = sys.argv[sys.argv.index("--output") + 1]
+assert "kind=concurrent,streams=2" in sys.argv
+shutil.copy({str(saved)!r}, wanted.split("path=")[1])
+"""
+    )
+    program.chmod(0o755)
+    said = stated("guidellm", tmp_path / "env", Task(1, 2, 3, 4), tmp_path, None)
+    assert said.ttft_s["p50"] == pytest.approx(0.15)
+    assert said.cpu_s > 0
+    program.write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        stated("guidellm", tmp_path / "env", Task(1, 2, 3, 4), tmp_path, None)
+
+
+@pytest.mark.parametrize("peer", ["jmeter=/tmp", "guidellm", "guidellm=nowhere"])
+def test_a_peer_that_is_not_there_is_refused_in_words(peer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--peer", peer])
+    assert ended.value.code == 2
+    assert "say NAME=FOLDER" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_tool_is_asked_for_the_same_load(name: str, tmp_path: Path) -> None:
+    words = " ".join(TOOLS[name].command(tmp_path, Task(8000, 7, 3, 11), tmp_path))
+    assert str(tmp_path / name) in words
+    assert "8000" in words
+    assert "21" in words

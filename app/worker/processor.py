@@ -39,6 +39,18 @@ def memory_bytes() -> int | None:
     return total if limit is None or total is None else min(total, int(limit))
 
 
+def free_bytes() -> int | None:
+    """Memory that can be had now, of the machine or of the container where that leaves less; pages that only cache files count as free."""
+    text = _field(PROC / "meminfo", "MemAvailable")
+    free = None if text is None else int(text.split()[0]) * 1024
+    limit, used = _number(_first_line(CGROUP / "memory.max")), _number(_first_line(CGROUP / "memory.current"))
+    if limit is None or used is None:
+        return free
+    cached = next((float(line.split()[1]) for line in _lines(CGROUP / "memory.stat") if line.startswith("inactive_file ")), 0.0)
+    left = max(int(limit - used + cached), 0)
+    return left if free is None else min(free, left)
+
+
 class CoreTimes:
     """Busy and stolen cores between two looks at /proc/stat."""
 

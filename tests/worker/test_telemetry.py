@@ -166,6 +166,20 @@ def test_limits_of_a_container_and_clocks_are_read(machine: Path) -> None:
     assert processor.identity()["container_cpus"] is None
 
 
+def test_free_memory_is_the_machines_or_what_a_container_has_left(machine: Path) -> None:
+    assert processor.free_bytes() is None
+    (machine / "proc" / "meminfo").write_text("MemTotal:       9000 kB\nMemAvailable:   4000 kB\n")
+    assert processor.free_bytes() == 4_096_000
+    (machine / "cgroup" / "memory.max").write_text("2000000\n")
+    (machine / "cgroup" / "memory.current").write_text("1500000\n")
+    assert processor.free_bytes() == 500_000
+    # A file's pages that nobody uses are given up first.
+    (machine / "cgroup" / "memory.stat").write_text("anon 1\ninactive_file 300000\n")
+    assert processor.free_bytes() == 800_000
+    (machine / "cgroup" / "memory.max").write_text("max\n")
+    assert processor.free_bytes() == 4_096_000
+
+
 def test_only_variables_that_change_arithmetic_are_kept() -> None:
     found = capture(CPU, environment={"OMP_NUM_THREADS": "1", "OPENAI_API_KEY": "sk-secret"})
     assert found["variables"] == {"OMP_NUM_THREADS": "1"}

@@ -7,7 +7,7 @@ from app.domain.hardware import HardwareProfile
 from app.domain.prediction import PassCost, Prediction, Request
 from app.domain.serving import predict
 
-_RUNTIME_BYTES = 2**30
+RUNTIME_BYTES = 2**30
 _KEPT_FREE = 0.9
 
 
@@ -62,7 +62,7 @@ def needed_bytes(model: ModelArchitecture, request: Request, scores_bytes: float
     nowhere = HardwareProfile("device", "device", "", 1.0, {request.weight_dtype: 1.0})
     memory = predicted(model, nowhere, request).memory
     weights = 0.0 if weights_there else memory.weight_bytes
-    return weights + memory.kv_bytes + memory.activation_bytes + scores_bytes + _RUNTIME_BYTES
+    return weights + memory.kv_bytes + memory.activation_bytes + scores_bytes + RUNTIME_BYTES
 
 
 def shortage(needed: float, free: int | None) -> str | None:

@@ -25,12 +25,13 @@ from app.formats.record import Record
 from app.jobs.inprocess_sweep import InprocessSweep
 from app.worker.measure.bench_numpy import last_level_cache
 from app.worker.measure.device_microbench import first_look
-from app.worker.measure.floors import Floors, floors, needed_bytes, request_of, shortage
+from app.worker.measure.floors import RUNTIME_BYTES, Floors, floors, needed_bytes, request_of, shortage
 from app.worker.measure.job import Job, Refused, StartAgain
 from app.worker.measure.model import Model, Tokens
 from app.worker.measure.model_shape import ModelShape, shape_of
 from app.worker.measure.numpy_model import NumpyModel, random_weights
 from app.worker.measure.reporter import Reporter
+from app.worker.measure.room import Memory, Room, gpu_memory, system_memory, watched
 from app.worker.measure.torch_model import TorchModel, random_tensors
 from app.worker.measure.torch_seam import as_lost, has_torch, is_out_of_memory, torch_device, torch_module
 
@@ -135,6 +136,13 @@ def build(job: Job, parameters: InprocessSweep, shape: ModelShape, backend: str)
     return TorchModel(shape, weights, parameters.attention, parameters.cuda_graphs)
 
 
+def memory_of(job: Job, backend: str) -> Memory:
+    """The memory that the model will stand in."""
+    if backend == "numpy" or job.device.is_cpu:
+        return system_memory()
+    return gpu_memory(torch_module(), torch_device(job.index, False))
+
+
 class _Sweep:
     """One sweep under way: the model once it is built, and the points that are done as they stand in the document."""
 
@@ -144,6 +152,7 @@ class _Sweep:
         self._begun = datetime.now(UTC).isoformat(timespec="seconds")
         self._random = np.random.default_rng([plan.parameters.seed, len(before)])
         self._model: Model | None = None
+        self._memory = memory_of(plan.job, plan.backend)
         self._full: dict[int, int] = {point["prompt_tokens"]: point["concurrency"] for point in before if point.get("status") == "oom"}
         self._skipped = sum("device" not in point for point in before)
 
@@ -178,15 +187,25 @@ class _Sweep:
     def _fill(self, place: Place, timed: Timed) -> None:
         """Build the model if it is not there, then warm up and repeat. Raises MemoryError before trying what cannot fit."""
         request = self._request(place)
-        free = self._model.free_bytes() if self._model is not None else self._free_before()
         needed = needed_bytes(self._architecture, request, self._scores_bytes(place), self._model is not None)
-        if (why := shortage(needed, free)) is not None:
+        if (why := shortage(needed, self._memory.free())) is not None:
             raise MemoryError(why)
+        whole = needed_bytes(self._architecture, request, self._scores_bytes(place), False) - RUNTIME_BYTES
+        with watched(self._memory, whole) as room:
+            self._repeats(place, timed, room)
+
+    def _repeats(self, place: Place, timed: Timed, room: Room) -> None:
+        """The repeats of a point. Raises MemoryError once there is no room left."""
         if self._model is None:
             self._model = build(self._job, self._parameters, self._shape, self._backend)
         deadline = time.monotonic() + self._parameters.point_limit_s
+
+        def goes_on() -> bool:
+            room.require()
+            return time.monotonic() < deadline
+
         for repeat in range(self._parameters.repeats + 1):
-            once = _repeat(self._model, place, self._parameters.output_tokens, self._prompt(place), lambda: time.monotonic() < deadline)
+            once = _repeat(self._model, place, self._parameters.output_tokens, self._prompt(place), goes_on)
             if once is None:
                 timed.status, timed.reason = "timeout", f"{repeat} of {self._parameters.repeats + 1} repeats were done within the limit"
                 return
@@ -195,11 +214,6 @@ class _Sweep:
             else:
                 timed.prefill_s.append(once.prefill_s[0])
                 timed.steps_s.append(list(once.steps_s[0]))
-
-    def _free_before(self) -> int | None:
-        if self._backend == "torch" and not self._job.device.is_cpu:
-            return int(torch_module().cuda.mem_get_info(torch_device(self._job.index, False))[0])
-        return NumpyModel(self._shape, {}).free_bytes()
 
     def _scores_bytes(self, place: Place) -> float:
         """Attention scores that stand in memory at once: of one KV head's group in numpy, of all heads in plain torch attention."""

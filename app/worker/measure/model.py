@@ -36,9 +36,6 @@ class Model(Protocol):
     def release(self) -> None:
         """Give the cache's memory back."""
 
-    def free_bytes(self) -> int | None:
-        """Memory that is free for more, None where the system does not say."""
-
     def peak_bytes(self) -> int | None:
         """The most memory that was in use, weights and cache inside."""
 

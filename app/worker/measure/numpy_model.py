@@ -2,7 +2,6 @@
 
 import resource
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -73,13 +72,6 @@ class NumpyModel:
     def release(self) -> None:
         """Drop the cache."""
         self._caches = []
-
-    def free_bytes(self) -> int | None:
-        """MemAvailable of the system."""
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-        return None
 
     def peak_bytes(self) -> int | None:
         """The largest resident set of this process."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from app.worker.measure.model import NORM_EPSILON, WEIGHT_LIMIT, Tokens, Weights, rope_angles, weight_shapes
 from app.worker.measure.model_shape import LayerShape, ModelShape
-from app.worker.measure.numpy_model import NumpyModel
 from app.worker.measure.torch_seam import torch_module
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -103,12 +102,6 @@ class TorchModel:
         self._caches, self._graph = [], None
         if self._on_gpu:
             self._torch.cuda.empty_cache()
-
-    def free_bytes(self) -> int | None:
-        """What the device has free, or the system."""
-        if not self._on_gpu:
-            return NumpyModel(self.shape, {}).free_bytes()
-        return int(self._torch.cuda.mem_get_info(self._device)[0])
 
     def peak_bytes(self) -> int | None:
         """What torch held at most on the device, or the largest resident set of this process."""

@@ -19,7 +19,7 @@ from app.formats import read_runs
 from app.formats.phaseline_device import rates_in
 from app.jobs import DeviceFacts
 from app.jobs.inprocess_sweep import InprocessSweep
-from app.worker.measure import bench, inprocess_sweep
+from app.worker.measure import bench, inprocess_sweep, room
 from app.worker.measure.floors import floors, needed_bytes, request_of, shortage
 from app.worker.measure.inprocess_sweep import backend_of
 from app.worker.measure.job import Job, Refused, StartAgain
@@ -27,6 +27,7 @@ from app.worker.measure.model import weight_shapes
 from app.worker.measure.model_shape import ModelShape, shape_of
 from app.worker.measure.numpy_model import NumpyModel, random_weights
 from app.worker.measure.reporter import Reporter
+from app.worker.measure.room import Memory
 from app.worker.measure.torch_model import TorchModel, random_tensors
 from app.worker.measure.torch_seam import has_torch, torch_device, torch_module
 
@@ -175,13 +176,18 @@ def floors_of(batch: int) -> Any:
 
 
 @pytest.fixture
-def free(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Sets what the system says is free."""
-    return lambda size: monkeypatch.setattr(NumpyModel, "free_bytes", lambda self: size)
+def free(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets what the system says is free, look by look; the last goes on. The measuring holds nothing of it."""
+
+    def says(*sizes: int) -> None:
+        left = iter(sizes[:-1])
+        monkeypatch.setattr(inprocess_sweep, "memory_of", lambda *_: Memory(lambda: next(left, sizes[-1]), lambda: 0))
+
+    return says
 
 
 def test_a_batch_that_does_not_fit_ends_the_process_and_larger_ones_are_skipped_in_the_next(
-    tmp_path: Path, free: Callable[[int], None]
+    tmp_path: Path, free: Callable[..., None]
 ) -> None:
     least = int(needed_bytes(MODEL, request_of(16, 4, 1, "fp32"), 4.0 * 16 * 16 * 2, False) / 0.9) + 10
     assert shortage(least * 0.9, least) is None
@@ -194,6 +200,20 @@ def test_a_batch_that_does_not_fit_ends_the_process_and_larger_ones_are_skipped_
     statuses = [(run["concurrency"], run["status"]) for run in json.loads((tmp_path / "result.json").read_bytes())["runs"]]
     assert statuses == [(1, "ok"), (64, "oom"), (128, "oom")]
     assert "batch 64 did not fit before it" in stream.getvalue()
+
+
+def test_a_point_whose_memory_others_take_while_it_runs_ends_as_oom(
+    tmp_path: Path, free: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "EVERY_S", 0.001)
+    # Found to fit, and still there at the first two looks; then almost nothing is left.
+    free(10**12, 10**12, 10**12, 1000)
+    with pytest.raises(StartAgain, match="batch 1 ran out of memory"):
+        inprocess_sweep.run(given(tmp_path, batches=(1, 2), output_tokens=40, repeats=1000), Reporter(io.StringIO()))
+    (point,) = json.loads((tmp_path / "result.json").read_bytes())["runs"]
+    assert point["status"] == "oom"
+    assert "others took the memory" in point["reason"]
+    assert "0.00 GB are free" in point["reason"]
 
 
 def test_a_point_over_its_limit_keeps_the_repeats_that_are_whole(tmp_path: Path) -> None:

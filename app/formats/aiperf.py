@@ -9,7 +9,6 @@ and `aiperf_version`; the configuration is `endpoint.model_names` and `loadgen`,
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from app.domain.checks import Evidence
@@ -17,6 +16,7 @@ from app.domain.errors import ImportRefused
 from app.domain.run import RequestCounts, Run
 from app.domain.text import clean_text, duration, percent
 from app.formats import aiperf_records
+from app.formats.aiperf_devices import device_clocks, devices_of, gpu_name
 from app.formats.document import Document
 from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
@@ -89,10 +89,12 @@ def _run(record: Record) -> Run:
         requests = RequestCounts(requests.completed, requests.completed, 0)
     usage = config.child("endpoint").raw("use_server_token_count") is True
     model = _model(config)
+    devices = devices_of(record)
     run = replace(
         base,
+        metrics=device_clocks(devices),
         model=model,
-        hardware=_gpu_name(record),
+        hardware=gpu_name(devices),
         token_count_source=SERVER_USAGE if usage else CLIENT_TOKENIZER,
         requests=requests,
         labels=_labels(record, config, load),
@@ -139,20 +141,6 @@ def _model(config: Record) -> str | None:
     found = [*names, *(item.get("name") for item in items if isinstance(item, dict))]
     words = [clean_text(name) for name in found if isinstance(name, str) and clean_text(name)]
     return words[0] if len(words) == 1 else (clean_text(", ".join(words)) or None)
-
-
-def _gpu_name(record: Record) -> str | None:
-    """The device that the telemetry names, where it names one kind. How many of them served is not in the file."""
-    names = set()
-    for endpoint in _objects(record.child("telemetry_data").raw("endpoints")):
-        for gpu in _objects(endpoint.get("gpus")):
-            if isinstance(name := gpu.get("gpu_name"), str):
-                names.add(clean_text(name))
-    return names.pop() or None if len(names) == 1 else None
-
-
-def _objects(value: object) -> list[Mapping[str, object]]:
-    return [each for each in value.values() if isinstance(each, dict)] if isinstance(value, dict) else []
 
 
 def _labels(record: Record, config: Record, load: Record) -> dict[str, str]:
@@ -203,4 +191,4 @@ def _evidence(config: Record) -> Evidence:
     return Evidence(requested_prompt_tokens=asked["input_tokens"], requested_output_tokens=asked["output_tokens"], streamed=streamed)
 
 
-IMPORTER = Importer(ID, "AIPerf", matches, parse, version=3)
+IMPORTER = Importer(ID, "AIPerf", matches, parse, version=4)

@@ -60,6 +60,8 @@ class _Columns:
     gaps: list[Floats] = field(default_factory=list)
     answer: list[float] = field(default_factory=list)
     cached: list[float] = field(default_factory=list)
+    due_ns: list[int | None] = field(default_factory=list)
+    all_thought: int = 0
     errors: list[str] = field(default_factory=list)
     odd: list[Record] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
@@ -89,6 +91,7 @@ def run_of_records(document: Document, format_id: str) -> Run:
     evidence = Evidence(
         not_numbers=tuple(key for record in columns.odd for key in record.not_numbers),
         negative=tuple(clause for record in columns.odd for clause in record.negative),
+        answers_without_content=columns.all_thought,
     )
     return _measured(run, samples, evidence)
 
@@ -142,11 +145,23 @@ def _add(columns: _Columns, entry: Entry) -> None:
     columns.ttft.append(_or_nan(_seconds(columns, entry, _TTFT)))
     columns.prompt.append(_or_nan(_tokens(entry, "input_sequence_length")))
     columns.output.append(_or_nan(_tokens(entry, "output_sequence_length")))
-    start = metadata.raw("request_start_ns") if "request_start_ns" in metadata else metadata.raw("timestamp_ns")
-    columns.start_ns.append(start if isinstance(start, int) and nanoseconds_s(start) is not None else None)
+    columns.start_ns.append(_moment(metadata, "request_start_ns" if "request_start_ns" in metadata else "timestamp_ns"))
+    columns.due_ns.append(_moment(metadata, "credit_issued_ns"))
+    columns.all_thought += int(not error and e2e is not None and _all_thought(entry))
     columns.gaps.append(_gaps(columns, entry))
     columns.answer.append(_or_nan(_seconds(columns, entry, _ANSWER)))
     columns.cached.append(_or_nan(_tokens(entry, "usage_prompt_cache_read_tokens")))
+
+
+def _moment(metadata: Record, key: str) -> int | None:
+    moment = metadata.raw(key)
+    return moment if isinstance(moment, int) and nanoseconds_s(moment) is not None else None
+
+
+def _all_thought(entry: Entry) -> bool:
+    """Whether all tokens of an answer were reasoning, by the two counts that AIPerf keeps of it."""
+    visible, thought = _tokens(entry, "output_token_count"), _tokens(entry, "reasoning_token_count")
+    return bool(thought) and not visible
 
 
 def _error(error: object, metadata: Record) -> str:

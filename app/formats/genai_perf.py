@@ -12,6 +12,7 @@ from app.domain.checks import Evidence
 from app.domain.errors import ImportRefused
 from app.domain.run import RequestCounts, Run
 from app.domain.text import clean_text
+from app.formats.device_clocks import DeviceStatistics, clock_metrics
 from app.formats.document import Document
 from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
@@ -25,6 +26,7 @@ ID = "genai_perf"
 _ENGINES = {"tensorrtllm": "tensorrt-llm", "vllm": "vllm"}
 _DROPPED = 1.01
 _LABELS = ("warmup_request_count", "stability_percentage")
+_CLOCKS = {"sm_clock_hz": "gpu_clock_sm", "memory_clock_hz": "gpu_clock_memory"}
 NO_FAILURES = "GenAI-Perf drops requests that failed without counting them: failures are not known."
 
 
@@ -69,8 +71,21 @@ def _run(record: Record) -> Run:
         if (value := config.child("endpoint").label(key)) is not None:
             labels["endpoint_type" if key == "type" else key] = value
     notes = (*(() if model else (NO_MODEL,)), *(() if engine else (NO_ENGINE,)), *base.warnings)
-    run = replace(base, model=model, engine=engine, labels=labels, warnings=notes)
+    clocks = clock_metrics(_devices(record.child("telemetry_stats")))
+    run = replace(base, model=model, engine=engine, labels=labels, metrics=clocks, warnings=notes)
     return measured(run, export, _evidence(config))
+
+
+def _devices(telemetry: Record) -> list[DeviceStatistics]:
+    """The devices of the telemetry, which has an object a metric with one a device in it, by the device's number."""
+    known = {key: telemetry.child(name) for key, name in _CLOCKS.items() if isinstance(telemetry.raw(name), dict)}
+    utilisation = telemetry.child("gpu_utilization")
+    numbers = {number for each in (utilisation, *known.values()) for number, value in each.items() if isinstance(value, dict)}
+    found = []
+    for number in sorted(numbers):
+        clocks = {key: Record({**dict(each.child(number).items()), "unit": each.raw("unit")}) for key, each in known.items()}
+        found.append(DeviceStatistics(utilisation.child(number).number("avg"), clocks))
+    return found
 
 
 @dataclass(frozen=True)
@@ -144,4 +159,4 @@ def _evidence(config: Record) -> Evidence:
     return Evidence(requested_prompt_tokens=asked["synthetic_tokens"], requested_output_tokens=asked["output_tokens"])
 
 
-IMPORTER = Importer(ID, "GenAI-Perf", matches, parse, version=3)
+IMPORTER = Importer(ID, "GenAI-Perf", matches, parse, version=4)

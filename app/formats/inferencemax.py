@@ -35,6 +35,8 @@ _LABELS = (
     *("decode_tp", "decode_ep", "decode_num_workers", "num_decode_gpu", "server_gpu_cache_hit_rate"),
 )
 _UNSAID = frozenset({"", "none", "false", "null"})
+_SWITCHES = ("spec_decoding", "disagg")
+_HITS = "server_gpu_cache_hit_rate"
 _VERSION = re.compile(r":v?(\d+\.\d+[\w.+-]{0,40})\Z")
 _AS_ASKED = 0.01
 _MOST_DEVICES = 1_000_000
@@ -91,7 +93,7 @@ def _run(record: Record) -> Run:
         metrics["itl_s"] = finding.itl
     duration_s = record.positive("duration_seconds")
     rates = deployment_rates(record, _RATES, duration_s, counts, workload)
-    metrics.update({**_rates(record, devices), **rates.rates})
+    metrics.update({**_rates(record, devices), **rates.rates, **_cached(record, workload)})
     if not metrics and counts.completed != 0:
         raise ImportRefused(
             f"{record.path('mean_ttft')}, mean_tpot, mean_e2el and tput_per_gpu hold no figure: there is nothing to import."
@@ -122,6 +124,14 @@ def _counts(record: Record) -> RequestCounts:
     sent, completed = record.count("num_requests_total"), record.count("num_requests_successful")
     failed = max(0, sent - completed) if sent is not None and completed is not None else None
     return RequestCounts(sent, completed, failed)
+
+
+def _cached(record: Record, workload: Workload) -> dict[str, MetricValue]:
+    """Prompt tokens of a mean request that were in the server's cache: its hit rate, which is of tokens, times the mean prompt."""
+    share, prompt = record.number(_HITS), workload.prompt_tokens_mean
+    if share is None or share > 1 or prompt is None:
+        return {}
+    return {"cached_prompt_tokens": Distribution(mean=share * prompt, origin="derived")}
 
 
 @dataclass(frozen=True)
@@ -225,6 +235,8 @@ def _identified(record: Record, devices: _Devices) -> Run:
     framework = record.text("framework")
     version = _VERSION.search(record.text("image") or "")
     labels = {key: label for key in _LABELS if (label := record.label(key)) is not None and label.lower() not in _UNSAID}
+    # Of these "none" and "false" are said of the deployment: it has them off.
+    labels |= {key: "off" for key in _SWITCHES if (label := record.label(key)) is not None and label.lower() in _UNSAID - {""}}
     return Run(
         format=ID,
         engine=next((engine for word, engine in _ENGINES if word in (framework or "").lower()), framework),
@@ -241,4 +253,4 @@ def _identified(record: Record, devices: _Devices) -> Run:
     )
 
 
-IMPORTER = Importer(ID, "InferenceMAX / InferenceX aggregates (JSON)", matches, parse)
+IMPORTER = Importer(ID, "InferenceMAX / InferenceX aggregates (JSON)", matches, parse, version=2)

@@ -34,6 +34,8 @@ _NAME = re.compile(r"(?:print_info|llm_load_print_meta): general\.name +=(.+)")
 _FILE_TYPE = re.compile(r"(?:print_info: file type|llm_load_print_meta: model ftype) += (?:all |mostly )?(\w+)(?: - (Small|Medium|Large))?")
 _CACHE_TYPE = re.compile(r"\bK \((\w{1,12})\):")
 _DEVICE = re.compile(r"using device (\S+) \((.+?)\)(?: \([0-9a-fA-F:.]+\))? - \d+ MiB free")
+_SETTING = re.compile(r"llama_(?:context|new_context_with_model): (n_seq_max|n_batch|n_ubatch) += (\d{1,9})\b")
+_OFFLOADED = re.compile(r"load_tensors: offloaded (\d{1,6})/(\d{1,6}) layers to GPU")
 _FINGERPRINT = re.compile(r"b(\d{1,9})-[0-9a-f]{4,40}\Z")
 
 
@@ -72,6 +74,7 @@ def _answer(entry: Entry) -> Run:
     labels = {key: label for key in ("draft_n", "draft_n_accepted") if (label := times.label(key)) is not None}
     if (stop := record.text("stop_type")) is not None:
         labels["stop_type"] = stop
+    labels |= _generation(record.child("generation_settings"))
     run = Run(
         format=ID,
         engine="llama.cpp",
@@ -84,13 +87,25 @@ def _answer(entry: Entry) -> Run:
     return _with_flags(timed(run, timing), timing, (record, times))
 
 
+def _generation(settings: Record) -> dict[str, str]:
+    """What of an answer's own settings acts on its steps: drafts, adapters, a grammar; "off" where the server says that there is none."""
+    found = {}
+    if (types := settings.label("speculative.types")) is not None:
+        found["speculative_types"] = types
+    if (adapters := settings.sequence("lora")) is not None:
+        found["lora_modules"] = str(len(adapters)) if adapters else "off"
+    if isinstance(grammar := settings.raw("grammar"), str):
+        found["grammar"] = "on" if grammar.strip() else "off"
+    return found
+
+
 def _answer_timing(record: Record, times: Record) -> ServerTiming:
     prompt_tokens = None if times.raw("prompt_n") == -1 else times.count("prompt_n")
     prompt, decode = times.positive("prompt_ms") if prompt_tokens else None, times.positive("predicted_ms")
     cached = times.count("cache_n")
     if cached is None:
         whole = record.count("tokens_evaluated")
-        cached = max(0, whole - prompt_tokens) if whole is not None and prompt_tokens is not None else 0
+        cached = max(0, whole - prompt_tokens) if whole is not None and prompt_tokens is not None else None
     return ServerTiming(
         prompt_tokens=prompt_tokens,
         prompt_s=prompt * _MS if prompt else None,
@@ -133,6 +148,7 @@ class _Log:
     devices: dict[str, str] = field(default_factory=dict)
     prompts: dict[str, int] = field(default_factory=dict)
     task: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
 
     def take(self, line: str) -> None:
         """Note what a line says."""
@@ -148,6 +164,10 @@ class _Log:
             self.cache = found.group(1).lower()
         if found := _DEVICE.search(line):
             self.devices[found.group(1)] = clean_text(found.group(2))
+        if found := _SETTING.search(line):
+            self.settings[found.group(1)] = found.group(2)
+        if found := _OFFLOADED.search(line):
+            self.settings |= {"n_gpu_layers": found.group(1), "n_layers": found.group(2)}
         if found := _NEW_PROMPT.search(line):
             self.prompts[found.group(1)] = int(found.group(2))
         if found := _TIMING_OF.search(line):
@@ -190,8 +210,8 @@ def _pair(log: _Log, prompt: re.Match[str], decode: re.Match[str] | None) -> _Pa
     passes = counted if in_process and decode_s else None
     # The first token comes with the prompt pass, so there is one more than passes.
     output = passes + 1 if passes else None if in_process else counted
-    whole = log.prompts.get(log.task or "", 0)
-    cached = max(0, whole - (prompt_tokens or 0)) if not in_process else 0
+    whole = None if in_process else log.prompts.get(log.task or "")
+    cached = None if whole is None else max(0, whole - (prompt_tokens or 0))
     log.task = None
     timing = ServerTiming(prompt_tokens, prompt_s, output, decode_s, cached, passes)
     return _Pair(_identified(log, in_process), timing)
@@ -221,7 +241,7 @@ def _identified(log: _Log, in_process: bool) -> Run:
         weight_dtype=log.weights,
         kv_dtype=log.cache,
         measured_at="in_process" if in_process else "server",
-        labels={"model_file": log.file} if log.file else {},
+        labels={**({"model_file": log.file} if log.file else {}), **log.settings},
         warnings=(ROUNDED,) if model else (NO_MODEL, ROUNDED),
     )
 
@@ -230,4 +250,4 @@ def _logged(pair: _Pair) -> Run:
     return _with_flags(timed(pair.run, pair.timing), pair.timing, ())
 
 
-IMPORTER = Importer(ID, "llama-server timings (JSON) and llama.cpp logs", matches, parse)
+IMPORTER = Importer(ID, "llama-server timings (JSON) and llama.cpp logs", matches, parse, version=2)

@@ -1,7 +1,8 @@
 """Two scrapes of one server and what happened between them: which came first, whether a counter began again, differences by name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite, isinf
 
 from app.domain.errors import ImportRefused
@@ -13,15 +14,20 @@ START = "process_start_time_seconds"
 _COUNTS_UP = ("_total", "_bucket", "_count", "_sum")
 _CREATED = "_created"
 _NAMED = 3
+NOTHING_SERVED = "Both scrapes show the same counters: nothing was served between them. Send one from before and one from after."
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What lies between `before` and `after`, for the series of one model (None: those of all)."""
+    """What lies between `before` and `after`, for the series of one model (None: those of all).
+
+    `between` are scrapes taken meanwhile, in order: their gauges say what two moments do not.
+    """
 
     before: Scrape
     after: Scrape
     model: str | None = None
+    between: tuple[Scrape, ...] = ()
 
     def rise(self, *names: str) -> float | None:
         """How much the first of these counters that is there rose, over all its series of the model; None where there is none."""
@@ -85,6 +91,31 @@ class Difference:
         return self.model is None or dict(labels).get("model_name") in (None, self.model)
 
 
+def in_series(scrapes: Sequence[Scrape]) -> tuple[Scrape, Scrape, tuple[Scrape, ...]]:
+    """The earliest and the latest of two scrapes or more of one server, and those between, which must be in the order of their times.
+
+    Raises ImportRefused as `in_order` does for any neighbours, and where three or more do not say when they were taken.
+    """
+    if len(scrapes) == 2:
+        return (*in_order(*scrapes), ())
+    if any(scrape.time_s is None for scrape in scrapes):
+        raise ImportRefused(
+            f"There are {len(scrapes)} scrapes in one upload, and they do not say when they were taken: which two belong together is not "
+            "in them. Send two at a time, or save each with `curl -i`, so that they are read as one series from the first to the last."
+        )
+    ordered = sorted(scrapes, key=lambda scrape: scrape.time_s or 0.0)
+    served = [_served_between(earlier, later) for earlier, later in pairwise(ordered)]
+    if not any(served):
+        raise ImportRefused(NOTHING_SERVED)
+    first, last = served.index(True), len(served) - served[::-1].index(True)
+    if not all(served[first:last]):
+        raise ImportRefused(
+            f"Of {len(scrapes)} scrapes neighbours in the middle show the same counters: nothing was served between them, as between two "
+            "benchmarks. Send the scrapes of one benchmark at a time."
+        )
+    return ordered[0], ordered[-1], tuple(ordered[1:-1])
+
+
 def in_order(first: Scrape, second: Scrape) -> tuple[Scrape, Scrape]:
     """The earlier and the later of two scrapes of one server.
 
@@ -98,23 +129,39 @@ def in_order(first: Scrape, second: Scrape) -> tuple[Scrape, Scrape]:
     rising = [name for name, step in steps if step > 0]
     falling = [name for name, step in steps if step < 0]
     if not rising and not falling:
-        raise ImportRefused(
-            "Both scrapes show the same counters: nothing was served between them. Send one from before and one from after."
-        )
+        raise ImportRefused(NOTHING_SERVED)
     backwards = bool(falling) and not rising
     if falling and not (backwards and same_server and not timed):
-        raise ImportRefused(
-            f"{_listed(falling)} fell from the first scrape to the second: a counter that falls began again, so the server was started "
-            "anew or these are two servers, and their difference is no measurement. Take both of one server, the earlier one first."
-        )
+        raise ImportRefused(_fell(falling))
     before, after = (second, first) if backwards else (first, second)
+    _same_series(before, after)
+    return before, after
+
+
+def _served_between(earlier: Scrape, later: Scrape) -> bool:
+    """Whether any counter rose. Raises ImportRefused where they are not of one server that ran on."""
+    _same_start(earlier, later)
+    steps = list(_steps(earlier, later))
+    if falling := [name for name, step in steps if step < 0]:
+        raise ImportRefused(_fell(falling))
+    _same_series(earlier, later)
+    return any(step > 0 for _, step in steps)
+
+
+def _fell(names: list[str]) -> str:
+    return (
+        f"{_listed(names)} fell from the first scrape to the second: a counter that falls began again, so the server was started "
+        "anew or these are two servers, and their difference is no measurement. Take both of one server, the earlier one first."
+    )
+
+
+def _same_series(before: Scrape, after: Scrape) -> None:
     lost = [name for name in before.series if name.endswith(_COUNTS_UP) and before.series[name].keys() - after.get(name).keys()]
     if lost:
         raise ImportRefused(
             f"The later scrape lacks series of {_listed(lost)} that the earlier one has: they are of different servers or models. "
             "Take both scrapes of one server."
         )
-    return before, after
 
 
 def _same_start(first: Scrape, second: Scrape) -> bool:

@@ -26,7 +26,7 @@ class ServerTiming:
     prompt_s: float | None
     output_tokens: int | None
     decode_s: float | None
-    cached_tokens: int = 0
+    cached_tokens: int | None = None
     passes: int | None = None
     total_s: float | None = None
 
@@ -43,13 +43,15 @@ def timed(run: Run, timing: ServerTiming) -> Run:
         total = timing.prompt_s + timing.decode_s
     if total is not None and metrics:
         metrics["e2e_s"] = Distribution(mean=total, n=1, origin="derived")
+    if metrics and timing.cached_tokens is not None and timing.prompt_tokens:
+        metrics["cached_prompt_tokens"] = Distribution(mean=float(timing.cached_tokens), n=1)
     output = timing.output_tokens or None
     workload = Workload(
         prompt_tokens_mean=float(timing.prompt_tokens) if timing.prompt_tokens else None,
         output_tokens_mean=float(output) if output else None,
         prompt_tokens_total=timing.prompt_tokens or None,
         output_tokens_total=output,
-        context_depth_tokens=timing.cached_tokens,
+        context_depth_tokens=timing.cached_tokens or 0,
     )
     done = replace(run, workload=workload, requests=RequestCounts(completed=1), metrics=metrics, token_count_source=SERVER_USAGE)
     return with_request_rates(done)

@@ -48,10 +48,16 @@ _LABELS = (
 )
 _SERVER_LABELS = (
     *("attention_backend", "chunked_prefill_size", "max_running_requests", "mem_fraction_static", "schedule_policy", "dp_size"),
-    *("speculative_algorithm", "speculative_num_steps", "disable_radix_cache", "disable_cuda_graph", "enable_torch_compile"),
-    *("disaggregation_mode", "moe_a2a_backend", "stream_interval"),
-    *("cuda_graph_max_bs", "max_total_tokens", "cpu_offload_gb", "enable_lora"),
+    *("speculative_num_steps", "disable_radix_cache", "disable_cuda_graph", "enable_torch_compile"),
+    *("moe_a2a_backend", "stream_interval"),
+    *("cuda_graph_max_bs", "max_total_tokens", "max_total_num_tokens", "cpu_offload_gb"),
 )
+# What is not set is off, and said so: a run beside one that has it on then differs by it. Lists (`lora_paths`) are on where they hold any.
+_SWITCHES = {
+    "speculative_algorithm": ("speculative_algorithm",),
+    "disaggregation_mode": ("disaggregation_mode",),
+    "enable_lora": ("enable_lora", "lora_paths"),
+}
 
 
 def matches(document: Document) -> str | None:
@@ -240,7 +246,20 @@ def _labels(record: Record) -> dict[str, str]:
                 labels["measured_concurrency" if key == "concurrency" else key] = value
     if isinstance(rate := record.raw("request_rate"), str):
         labels["request_rate"] = rate[:60]
-    return labels
+    return {**labels, **_switches(server)}
 
 
-IMPORTER = Importer(ID, "SGLang bench_serving (JSONL)", matches, parse, version=2)
+def _switches(server: Record) -> dict[str, str]:
+    """Each switch as its word, "true" or "off"; none where the server does not list it."""
+    found = {}
+    for name, keys in _SWITCHES.items():
+        there = [key for key in keys if key in server]
+        words = [word for key in there if (word := server.label(key)) is not None and is_said(word) and word != "false"]
+        if any(server.sequence(key) for key in there):
+            words.append("true")
+        if there:
+            found[name] = words[0] if words else "off"
+    return found
+
+
+IMPORTER = Importer(ID, "SGLang bench_serving (JSONL)", matches, parse, version=3)

@@ -168,10 +168,10 @@ def _own_rates(export: StatExport, duration_s: float | None) -> _Rates:
 
 
 def measured(run: Run, export: StatExport, evidence: Evidence) -> Run:
-    """`run`, which has its identity, workload and counts, with the figures of the export, its flags and warnings."""
+    """`run`, which has its identity, workload, counts and what else is known, with the export's figures, its flags and warnings."""
     completed = run.requests.completed
     if completed == 0:
-        return flagged(replace(run, warnings=(*run.warnings, *export.warnings())), evidence)
+        return flagged(replace(run, metrics={}, warnings=(*run.warnings, *export.warnings())), evidence)
     metrics: dict[str, Distribution] = {}
     for key, tag in LATENCIES.items():
         # Requests of one token have no TPOT, so only of these two is the number certain.
@@ -192,4 +192,4 @@ def measured(run: Run, export: StatExport, evidence: Evidence) -> Run:
         tokens_per_chunk=first_known(evidence.tokens_per_chunk, finding.tokens_per_chunk),
     )
     notes = (*run.warnings, *([finding.note] if finding.note else ()), *rates.warnings, *export.warnings())
-    return flagged(with_request_rates(replace(run, metrics={**metrics, **rates.rates}, warnings=notes)), seen)
+    return flagged(with_request_rates(replace(run, metrics={**run.metrics, **metrics, **rates.rates}, warnings=notes)), seen)

@@ -131,4 +131,4 @@ def _sized(run: Run, asked: Record, e2e: Distribution) -> tuple[Run, str | None]
     return sized, note
 
 
-IMPORTER = Importer(ID, "vLLM bench latency (JSON)", matches, parse)
+IMPORTER = Importer(ID, "vLLM bench latency (JSON)", matches, parse, version=2)

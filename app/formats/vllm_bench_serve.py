@@ -263,8 +263,21 @@ def _gathered(evidence: Evidence, record: Record, arrays: ArrayReading, together
         empty_outputs=arrays.empty_outputs,
         peak_output_tokens_per_s=record.positive("max_output_tokens_per_s"),
         tokens_per_chunk=first_known(evidence.tokens_per_chunk, record.positive("spec_decode_acceptance_length")),
+        answers_without_content=_all_thought(record, arrays),
         client_queue_mean_s=first_known(arrays.client_queue_mean_s, None if queue_ms is None else queue_ms / 1e3),
     )
+
+
+def _all_thought(record: Record, arrays: ArrayReading) -> int:
+    """Answers of a chat with tokens and without a text: the client keeps the visible text alone, and times reasoning too.
+
+    A completion is all text, so that one without any is of tokens that print nothing.
+    """
+    texts, samples = record.sequence("generated_texts"), arrays.samples
+    client = f"{record.text('backend') or ''} {record.text('endpoint_type') or ''}".lower()
+    if texts is None or samples is None or len(texts) != samples.size or "chat" not in client:
+        return 0
+    return sum(1 for text, good, tokens in zip(texts, samples.ok, samples.output_tokens, strict=True) if text == "" and good and tokens > 0)
 
 
 def _identity(record: Record) -> _Identity:
@@ -320,4 +333,4 @@ def _labels(record: Record) -> dict[str, str]:
     return labels
 
 
-IMPORTER = Importer(ID, "vLLM bench serve (JSON)", matches, parse, version=3)
+IMPORTER = Importer(ID, "vLLM bench serve (JSON)", matches, parse, version=4)

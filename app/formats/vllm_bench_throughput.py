@@ -118,4 +118,4 @@ def _rates(record: Record, run: Run, total: int | None) -> tuple[dict[str, Metri
     return metrics, notes
 
 
-IMPORTER = Importer(ID, "vLLM bench throughput (JSON)", matches, parse)
+IMPORTER = Importer(ID, "vLLM bench throughput (JSON)", matches, parse, version=2)

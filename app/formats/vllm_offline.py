@@ -33,5 +33,5 @@ def offline_settings(arguments: Record) -> OfflineSettings:
         pp=arguments.count("pipeline_parallel_size") or None,
         weight_dtype=said.get("quantization") or said.get("dtype"),
         kv_dtype=said.get("kv_cache_dtype"),
-        labels={key: label for key in _LABELS if (label := arguments.label(key)) not in (None, "", "false")},
+        labels={key: label for key in _LABELS if (label := arguments.label(key)) not in (None, "")},
     )

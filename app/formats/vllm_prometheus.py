@@ -22,9 +22,9 @@ from app.formats.importer import Importer
 from app.formats.prometheus_histogram import Histogram
 from app.formats.prometheus_text import Scrape, read_scrapes
 from app.formats.record import whole_total
-from app.formats.scrape_difference import START, Difference, in_order
+from app.formats.scrape_difference import START, Difference, in_series
 from app.formats.serving import SERVER_USAGE
-from app.formats.vllm_scrape_words import gauge_labels, identity
+from app.formats.vllm_scrape_words import BYTES, FINISHED, FLOPS, counted_labels, gauge_labels, identity
 
 ID = "vllm_prometheus"
 _WANTED = ("vllm:", START)
@@ -51,10 +51,7 @@ _DECODE = ("vllm:request_decode_time_seconds",)
 _TPOT = ("vllm:request_time_per_output_token_seconds",)
 _PROMPTS, _OUTPUTS = ("vllm:request_prompt_tokens",), ("vllm:request_generation_tokens",)
 _COMPUTED = "vllm:request_prefill_kv_computed_tokens"
-_FINISHED = "vllm:request_success_total"
 _FAILED = frozenset({"abort", "error"})
-_FLOPS = "vllm:estimated_flops_per_gpu_total"
-_BYTES = ("vllm:estimated_read_bytes_per_gpu_total", "vllm:estimated_write_bytes_per_gpu_total")
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
@@ -86,13 +83,8 @@ def parse(document: Document) -> list[Run]:
     scrapes = read_scrapes(document.text, _WANTED)
     if len(scrapes) == 1:
         raise ImportRefused(ALONE)
-    if len(scrapes) != 2:
-        raise ImportRefused(
-            f"There are {len(scrapes)} scrapes in one upload: which two belong together is not in them. Send two at a time, the one from "
-            "before and the one from after a benchmark."
-        )
-    before, after = in_order(*scrapes)
-    runs = [run for model in _models(after) if (run := _run(Difference(before, after, model))) is not None]
+    before, after, between = in_series(scrapes)
+    runs = [run for model in _models(after) if (run := _run(Difference(before, after, model, between))) is not None]
     if not runs:
         raise ImportRefused("No request finished between the two scrapes: take the second one when the benchmark has ended.")
     return runs
@@ -140,7 +132,7 @@ def _run(between: Difference) -> Run | None:
         duration_s=_duration(between),
         workload=_workload(finished),
         requests=finished.counts,
-        labels={**words.labels, **gauge_labels(between), **_counted(between)},
+        labels={**words.labels, **gauge_labels(between), **counted_labels(between)},
     )
     histograms = {key: found for key, names in _HISTOGRAMS.items() if (found := between.histogram(*names)) is not None}
     if (decode := between.histogram(*_DECODE)) is not None:
@@ -154,7 +146,7 @@ def _run(between: Difference) -> Run | None:
             histograms["itl_s"] = gaps
     metrics: dict[str, MetricValue] = {key: _distribution(found) for key, found in histograms.items() if found.count > 0}
     metrics |= _exact_itl(decode, finished.gaps, metrics.get("itl_s"))
-    metrics |= _over_time(between, run)
+    metrics |= {**_over_time(between, run), **_cached_tokens(between, finished)}
     notes = (*_notes(between, run, histograms), *_work_notes(between))
     evidence = Evidence(tokens_per_chunk=per_gap, saturated=_saturated(histograms), cached_prompt_tokens=_cached(between, finished))
     done = with_request_rates(replace(run, metrics={**metrics, **_prefill_rate(between, finished, metrics)}, warnings=notes))
@@ -172,7 +164,7 @@ def _without_failures_excluded(run: Run, finished: _Finished) -> Run:
 
 
 def _finished(between: Difference) -> _Finished:
-    reasons = {reason: rise for reason, rise in between.rises(_FINISHED, "finished_reason").items() if rise >= 0}
+    reasons = {reason: rise for reason, rise in between.rises(FINISHED, "finished_reason").items() if rise >= 0}
     output = between.histogram(*_OUTPUTS)
     if reasons:
         failed = whole_total(sum(rise for reason, rise in reasons.items() if reason in _FAILED))
@@ -247,6 +239,15 @@ def _cached(between: Difference, finished: _Finished) -> int | None:
     return None if hits is None else whole_total(hits)
 
 
+def _cached_tokens(between: Difference, finished: _Finished) -> dict[str, MetricValue]:
+    """Prompt tokens of a mean request that were in the cache, where the requests that ended say so themselves."""
+    computed, prompt = between.histogram(_COMPUTED), finished.prompt
+    if prompt is None or computed is None or computed.count != prompt.count:
+        return {}
+    mean = max(0.0, prompt.total - computed.total) / prompt.count
+    return {"cached_prompt_tokens": Distribution(mean=mean, n=whole_total(prompt.count), origin="derived")}
+
+
 def _duration(between: Difference) -> float | None:
     """Seconds between the scrapes, None where they do not say when they were taken, or the same moment."""
     start, end = between.before.time_s, between.after.time_s
@@ -267,7 +268,7 @@ def _over_time(between: Difference, run: Run) -> dict[str, MetricValue]:
     counted = (None if rise is None else whole_total(rise) for rise in (prompt, output))
     rates = aggregate_rates(run.duration_s, run.requests.completed, *counted)
     found: dict[str, MetricValue] = {key: Rate(value, "aggregate", "derived") for key, value in rates.items()}
-    flops, moved = between.mean_rise(_FLOPS), _bytes_moved(between)
+    flops, moved = between.mean_rise(FLOPS), _bytes_moved(between)
     if flops and moved:
         found["intensity_flops_per_byte"] = Rate(flops / moved, "device", "derived")
     if flops and run.duration_s:
@@ -279,31 +280,12 @@ def _over_time(between: Difference, run: Run) -> dict[str, MetricValue]:
 
 def _bytes_moved(between: Difference) -> float | None:
     """Bytes read and, where the server counts them, written by one device."""
-    read, written = (between.mean_rise(name) for name in _BYTES)
+    read, written = (between.mean_rise(name) for name in BYTES)
     return read + (written or 0.0) if read else None
 
 
-def _counted(between: Difference) -> dict[str, str]:
-    """Totals of the server between the scrapes that no metric holds."""
-    names = {
-        "prompt_tokens": "vllm:prompt_tokens_total",
-        "generation_tokens": "vllm:generation_tokens_total",
-        "preemptions": "vllm:num_preemptions_total",
-        "flops_per_device": _FLOPS,
-        "bytes_read_per_device": _BYTES[0],
-        "bytes_written_per_device": _BYTES[1],
-    }
-    found = {}
-    for key, name in names.items():
-        rise = between.mean_rise(name) if key.endswith("_device") else between.rise(name)
-        if rise is not None and (rise or not key.endswith("_device")):
-            found[key] = f"{rise:.10g}"
-    found |= {f"finished_{reason}": f"{rise:.0f}" for reason, rise in between.rises(_FINISHED, "finished_reason").items() if rise > 0}
-    return {clean_text(key, 60): value for key, value in found.items()}
-
-
 def _work_notes(between: Difference) -> tuple[str, ...]:
-    return (WORK_NOT_COUNTED,) if between.mean_rise(_FLOPS) == 0 else ()
+    return (WORK_NOT_COUNTED,) if between.mean_rise(FLOPS) == 0 else ()
 
 
 def _notes(between: Difference, run: Run, histograms: dict[str, Histogram]) -> list[str]:
@@ -328,4 +310,4 @@ def _notes(between: Difference, run: Run, histograms: dict[str, Histogram]) -> l
     return notes
 
 
-IMPORTER = Importer(ID, "vLLM /metrics (two Prometheus scrapes)", matches, parse, place_among_parts=place_among_parts)
+IMPORTER = Importer(ID, "vLLM /metrics (two Prometheus scrapes)", matches, parse, place_among_parts=place_among_parts, version=2)

@@ -12,7 +12,7 @@ from app.domain.run import Run
 from app.services.lever_effects import LeverEffect
 from app.services.levers import levers_of
 from app.services.runs import RunView
-from app.services.told_by import offloaded_bytes, told_by, width
+from app.services.told_by import layers_on_device, offloaded_bytes, told_by, width
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,9 @@ def _priced(view: RunView, setup: Setup) -> Setup:
         achieved = prefill.flops / prefill.attainable_s if prefill.bound == "compute" else None
         priced = replace(priced, prefill_flops=prefill.flops, achieved_flops_per_s=achieved)
     offloaded, resident = offloaded_bytes(view.stored.run), (decode.bytes - cache) * devices
+    if offloaded is None and priced.fast_share is None:
+        # llama.cpp counts the output as a layer more.
+        return replace(priced, fast_share=layers_on_device(view.stored.run, architecture.layers + 1.0))
     return priced if offloaded is None else replace(priced, fast_share=max(1.0 - offloaded / resident, 0.0))
 
 

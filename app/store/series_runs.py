@@ -17,8 +17,16 @@ from app.store.tables import MetricValueRow, RunRow, UploadRow
 
 # What people change on purpose, and the tool that measured it.
 SETTINGS = ("engine_version", "devices", "tp", "pp", "ep", "dp", "weight_dtype", "kv_dtype", "format", "dataset")
-# Words of a file that say when it was written or what it is worth, and set nothing.
-NOT_SETTINGS = frozenset({"date", "date_timezone", "verdict"})
+# Words of a file that say when it was written, what it is worth or what was counted meanwhile, and set nothing.
+NOT_SETTINGS = frozenset(
+    {
+        *("date", "date_timezone", "verdict", "measured_concurrency", "preemptions", "prompt_tokens", "generation_tokens"),
+        *("flops_per_device", "bytes_read_per_device", "bytes_written_per_device"),
+        *(f"{gauge}_{when}" for gauge in ("requests_running", "requests_waiting", "kv_cache_usage") for when in ("before", "after", "max")),
+        *(f"spec_decode_{name}" for name in ("num_drafts", "num_draft_tokens", "num_accepted_tokens")),
+        *("draft_n", "draft_n_accepted", "draft_acceptance_rate", "acceptance_length", "server_gpu_cache_hit_rate"),
+    }
+)
 _SERIES = (
     "project", "model_slug", "model", "hardware_slug", "hardware", "engine", "load_mode", "measured_at", "concurrency",
     "context_depth_tokens", "request_rate_per_s", "prompt_tokens_mean", "output_tokens_mean",

@@ -48,7 +48,8 @@ def test_prompts_in_the_cache(read_data: Reader) -> None:
 
 def test_a_log_of_the_server(read_data: Reader) -> None:
     first, second = read_data("llama_cpp_timings/server.log").runs
-    assert (first.engine_version, first.model, first.labels) == ("9000", "Tiny 8B", {"model_file": "tiny-8b-Q4_K_M.gguf"})
+    settings = {"n_gpu_layers": "8", "n_layers": "11", "n_seq_max": "4", "n_batch": "2048", "n_ubatch": "512"}
+    assert (first.engine_version, first.model, first.labels) == ("9000", "Tiny 8B", {"model_file": "tiny-8b-Q4_K_M.gguf", **settings})
     assert (first.hardware, first.devices) == ("ACME GPU 9000", 2)
     assert (first.weight_dtype, first.kv_dtype, first.measured_at) == ("q4_k_m", "q8_0", "server")
     assert first.metrics["itl_s"] == Distribution(mean=pytest.approx(0.025), n=100, origin="derived", definition=WITH_FIRST)

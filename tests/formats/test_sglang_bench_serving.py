@@ -54,7 +54,7 @@ def test_identity_from_server_info(read_data: Reader) -> None:
     assert (run.weight_dtype, run.kv_dtype) == ("fp8", "fp8_e5m2")
     assert run.labels["chunked_prefill_size"] == "8192"
     assert run.labels["measured_concurrency"] == "0.6"
-    assert "disaggregation_mode" not in run.labels
+    assert run.labels["disaggregation_mode"] == "off"
     assert NO_MODEL not in run.warnings
 
 

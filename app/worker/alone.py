@@ -13,9 +13,8 @@ from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
 from app.domain.plain import to_plain
 from app.jobs import DeviceFacts, JobParameters
-from app.worker import processor
+from app.worker import nvml, processor
 from app.worker.environment import capture
-from app.worker.gpu_readings import Gpu
 from app.worker.measure.job import DONE, JOB_FILE, REFUSED, RESULT_FILE
 from app.worker.measure.torch_seam import has_torch
 from app.worker.telemetry import Sampler
@@ -37,7 +36,7 @@ def device_here(name: str) -> tuple[DeviceFacts, int]:
     if word not in ("gpu", "cuda") or (number and not number.isdigit()):
         raise MeasurementFailed(f"There is no device “{name}”: say cpu, gpu, or gpu:1 for the second.")
     index = int(number or 0)
-    told = Gpu(index).identity()
+    told = nvml.environment_of(index)
     return DeviceFacts(told.get("device") or f"GPU {index}", "gpu", backends, told.get("memory_bytes")), index
 
 

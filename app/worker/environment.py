@@ -8,8 +8,7 @@ from typing import Any
 
 from app import __version__
 from app.jobs import DeviceFacts
-from app.worker import processor
-from app.worker.gpu_readings import Gpu
+from app.worker import nvml, processor
 
 _PACKAGES = ("torch", "transformers", "numpy")
 # Variables that change how fast arithmetic is; no other variable of the machine goes anywhere.
@@ -33,7 +32,7 @@ def capture(device: DeviceFacts, index: int = 0, environment: Mapping[str, str] 
     }
     if device.is_cpu:
         return {**found, "device": device.name, "memory_bytes": processor.memory_bytes()}
-    told = Gpu(index).identity()
+    told = nvml.environment_of(index)
     return {**found, **told, "device": told.get("device") or device.name}
 
 

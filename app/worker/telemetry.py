@@ -8,8 +8,7 @@ from typing import Any
 
 from app.domain.telemetry import CHANNELS
 from app.jobs import DeviceFacts
-from app.worker import processor
-from app.worker.gpu_readings import Gpu
+from app.worker import nvml, processor
 
 INTERVAL_S = 0.2
 # An hour at five a second; beyond, every second sample goes and the interval doubles.
@@ -54,17 +53,18 @@ class Sampler:
             self._times, self._rows, self._interval = self._times[::2], self._rows[::2], 2 * self._interval
 
     def _run(self) -> None:
-        while True:
-            self.look()
-            if self._end.wait(self._interval):
-                return
+        with nvml.kept_ready():
+            while True:
+                self.look()
+                if self._end.wait(self._interval):
+                    return
 
 
 class _Reader:
     """One reading of everything that the machine tells about a device."""
 
     def __init__(self, device: DeviceFacts, index: int, job_group: int | None) -> None:
-        self._gpu = None if device.is_cpu else Gpu(index)
+        self._gpu = None if device.is_cpu else index
         self._cores = processor.CoreTimes()
         self._job_group = job_group
 
@@ -72,9 +72,9 @@ class _Reader:
         busy, stolen = self._cores.since_last()
         found: dict[str, float | None] = {"cpu_clock_hz": processor.clock_hz(), "cpu_busy_cores": busy, "cpu_steal_cores": stolen}
         if self._gpu is not None:
-            found |= self._gpu.sample()
-            processes = self._gpu.processes()
-            found["other_processes"] = None if processes is None else float(sum(not self._is_ours(pid) for pid in processes))
+            seen = nvml.reading_of(self._gpu)
+            found |= seen.figures
+            found["other_processes"] = None if seen.processes is None else float(sum(not self._is_ours(pid) for pid in seen.processes))
         return found
 
     def _is_ours(self, pid: int) -> bool:

@@ -11,6 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.worker.drivers import library
+
+__all__ = ["library"]  # a fixture
+
 
 @contextmanager
 def _no_loop_in_sight() -> Iterator[None]:

@@ -1,70 +1,13 @@
 """The devices of this machine, with and without NVIDIA's driver; a stand-in for its library says what the real one would."""
 
-import sys
-from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
 from app.worker import nvml
 from app.worker.agent import _crowded, _probe
 from app.worker.devices import Device, devices
-
-
-class Failed(Exception):
-    """The base of the library's errors."""
-
-
-class NotSupported(Failed):
-    pass
-
-
-class NotLoaded(Failed):
-    pass
-
-
-Library = Callable[..., ModuleType]
-
-
-@pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Library:
-    """Puts a library in place that knows one GPU; `changes` replace its functions."""
-
-    def make(**changes: Any) -> ModuleType:
-        made = ModuleType("pynvml")
-        made.__spec__ = SimpleNamespace(name="pynvml")  # type: ignore[assignment]
-        known = {
-            "NVMLError": Failed,
-            "NVMLError_NotSupported": NotSupported,
-            "NVMLError_FunctionNotFound": NotSupported,
-            "NVMLError_NoPermission": NotSupported,
-            "NVMLError_LibraryNotFound": NotLoaded,
-            "NVMLError_DriverNotLoaded": NotLoaded,
-            "nvmlInit": lambda: None,
-            "nvmlShutdown": lambda: None,
-            "nvmlSystemGetDriverVersion": lambda: b"580.1",
-            "nvmlDeviceGetCount": lambda: 1,
-            "nvmlDeviceGetHandleByIndex": lambda index: index,
-            "nvmlDeviceGetUUID": lambda device: "GPU-1234",
-            "nvmlDeviceGetName": lambda device: "NVIDIA H200",
-            "nvmlDeviceGetMemoryInfo": lambda device: SimpleNamespace(total=140 * 2**30, free=130 * 2**30),
-            "nvmlDeviceGetPciInfo": lambda device: SimpleNamespace(busId=b"0000:19:00.0"),
-            "nvmlDeviceGetComputeRunningProcesses": lambda device: [SimpleNamespace(pid=7)],
-        }
-        for name, value in (known | changes).items():
-            setattr(made, name, value)
-        monkeypatch.setitem(sys.modules, "pynvml", made)
-        return made
-
-    return make
-
-
-def failing(error: type[Exception]) -> Callable[..., Any]:
-    def call(*_: Any) -> Any:
-        raise error("said the driver")
-
-    return call
+from tests.worker.drivers import Library, failing
 
 
 def test_the_processor_is_always_there() -> None:
@@ -77,7 +20,7 @@ def test_the_processor_is_always_there() -> None:
 
 
 def test_a_gpu_is_known_by_its_uuid(library: Library) -> None:
-    library()
+    library(nvmlDeviceGetComputeRunningProcesses=lambda device: [SimpleNamespace(pid=7)])
     gpu = devices()[1]
     assert (gpu.name, gpu.kind, gpu.memory_bytes) == ("NVIDIA H200", "gpu", 140 * 2**30)
     assert gpu.facts == {"uuid": "GPU-1234", "driver": "580.1", "pci_bus": "0000:19:00.0"}
@@ -86,7 +29,7 @@ def test_a_gpu_is_known_by_its_uuid(library: Library) -> None:
 
 def test_what_the_driver_does_not_say_is_none_and_never_zero(library: Library) -> None:
     names = ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetPciInfo", "nvmlDeviceGetComputeRunningProcesses", "nvmlSystemGetDriverVersion")
-    library(**dict.fromkeys(names, failing(NotSupported)))
+    library(**dict.fromkeys(names, failing("NVMLError_NotSupported")))
     gpu = devices()[1]
     assert gpu.memory_bytes is None
     assert gpu.facts == {"uuid": "GPU-1234", "driver": None, "pci_bus": None}
@@ -94,13 +37,13 @@ def test_what_the_driver_does_not_say_is_none_and_never_zero(library: Library) -
 
 
 def test_without_a_driver_there_are_no_gpus(library: Library) -> None:
-    library(nvmlInit=failing(NotLoaded))
+    library(nvmlInit=failing("NVMLError_DriverNotLoaded"))
     assert [device.kind for device in devices()] == ["cpu"]
 
 
 @pytest.mark.parametrize("call", ["nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetName"])
 def test_a_driver_that_fails_is_a_lost_device(library: Library, call: str) -> None:
-    library(**{call: failing(Failed)})
+    library(**{call: failing("NVMLError")})
     with pytest.raises(nvml.DeviceLost, match="said the driver"):
         devices()
 
@@ -113,7 +56,7 @@ def test_a_gpu_whose_memory_others_hold_has_no_room(library: Library) -> None:
     assert "130.0 GiB free" in (_crowded(gpu, {"memory_bytes": 118 * 2**30}) or "")
     assert _crowded(gpu, {"memory_bytes": None}) is None
     assert _crowded(Device("cpu-1", "CPU", "cpu"), {"memory_bytes": 2**60}) is None
-    library(nvmlDeviceGetMemoryInfo=failing(NotSupported))
+    library(nvmlDeviceGetMemoryInfo=failing("NVMLError_NotSupported"))
     assert _crowded(gpu, {"memory_bytes": 2**60}) is None
 
 
@@ -122,6 +65,6 @@ def test_a_gpu_that_falls_silent_in_the_middle_of_a_job_is_noticed(library: Libr
     lost = _probe(Device("gpu-1", "NVIDIA H200", "gpu"))
     monkeypatch.setattr("app.worker.agent._PROBE_EVERY_S", 0.0)
     assert lost() is None
-    library(nvmlDeviceGetHandleByIndex=failing(Failed))
+    library(nvmlDeviceGetHandleByIndex=failing("NVMLError"))
     assert "said the driver" in (lost() or "")
     assert _probe(Device("cpu-1", "CPU", "cpu"))() is None

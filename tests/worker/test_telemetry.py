@@ -11,85 +11,57 @@ import pytest
 from app.formats.phaseline_telemetry import telemetry_of
 from app.formats.record import Record
 from app.jobs import DeviceFacts
-from app.worker import gpu_readings, processor, telemetry
+from app.worker import nvml, processor, telemetry
 from app.worker.environment import capture
-from app.worker.gpu_readings import Gpu
 from app.worker.telemetry import Sampler
+from tests.worker.drivers import Library, failing
 
 CPU = DeviceFacts("this processor", "cpu", ("numpy",))
 GPU = DeviceFacts("Acme A1", "cuda", ("torch",))
 
 
-class Refused(Exception):
-    """What a driver raises for a figure it does not have."""
-
-
-class Driver:
-    """NVML of a machine with one GPU that knows neither its energy nor its ECC."""
-
-    NVMLError = Refused
-    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
-
-    def __getattr__(self, name: str) -> Any:
-        answers: dict[str, Any] = {
-            "nvmlDeviceGetHandleByIndex": "handle",
-            "nvmlSystemGetCudaDriverVersion_v2": 13010,
-            "nvmlDeviceGetName": b"Acme A1",
-            "nvmlDeviceGetUUID": "GPU-1",
-            "nvmlSystemGetDriverVersion": "600.10",
-            "nvmlDeviceGetEnforcedPowerLimit": 700_000,
-            "nvmlDeviceGetPowerUsage": 350_500,
-            "nvmlDeviceGetTemperature": 61,
-            "nvmlDeviceGetCurrentClocksThrottleReasons": 4,
-            "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=95, memory=40),
-            "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=80 * 10**9, used=10**9),
-            "nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=os.getpid()), SimpleNamespace(pid=2**30)],
-            "nvmlDeviceGetCount": 1,
-        }
-
-        def answer(*arguments: Any) -> Any:
-            if name == "nvmlDeviceGetClockInfo":
-                return {1: 1980, 2: 2619}[arguments[1]]
-            if name not in answers:
-                raise Refused(name)
-            return answers[name]
-
-        return answer
-
-
-@pytest.fixture
-def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
-    made = Driver()
-    monkeypatch.setattr(gpu_readings, "nvml", lambda: made)
-    return made
-
-
-@pytest.mark.usefixtures("driver")
-def test_a_gpu_says_what_its_driver_says_in_si_units_and_null_for_the_rest() -> None:
-    sample = Gpu(0).sample()
-    assert (sample["sm_clock_hz"], sample["memory_clock_hz"]) == (1.98e9, 2.619e9)
-    assert (sample["power_w"], sample["temperature_c"], sample["busy"]) == (350.5, 61.0, 0.95)
-    assert sample["energy_j"] is None
+def test_a_gpu_says_what_its_driver_says_in_si_units_and_null_for_the_rest(library: Library) -> None:
+    library()
+    seen = nvml.reading_of(0).figures
+    assert (seen["sm_clock_hz"], seen["memory_clock_hz"]) == (1.98e9, 2.619e9)
+    assert (seen["power_w"], seen["temperature_c"], seen["busy"]) == (350.5, 61.0, 0.95)
+    assert seen["energy_j"] is None
     found = capture(GPU)
-    assert (found["device"], found["driver"], found["cuda"]) == ("Acme A1", "600.10", "13.1")
+    assert (found["device"], found["driver"], found["cuda"]) == ("NVIDIA H200", "580.1", "13.1")
     assert (found["power_limit_w"], found["ecc"]) == (700.0, None)
-    assert gpu_readings.device_count() == 1
 
 
-def test_without_a_driver_there_is_no_gpu_and_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_readings, "nvml", lambda: None)
-    assert (Gpu(0).is_there, Gpu(0).sample(), Gpu(0).identity(), Gpu(0).processes(), gpu_readings.device_count()) == (
-        False,
-        {},
-        {},
-        None,
-        0,
-    )
+@pytest.mark.parametrize("error", ["NVMLError_DriverNotLoaded", "NVMLError_LibraryNotFound", "NVMLError"])
+def test_without_a_driver_that_answers_there_is_no_figure_and_nothing_ends(library: Library, error: str) -> None:
+    library(nvmlInit=failing(error))
+    assert (nvml.reading_of(0), nvml.environment_of(0)) == (nvml.Reading(), {})
     assert capture(GPU)["device"] == "Acme A1"
+    assert "power_w" not in _one_look(Sampler(GPU))["channels"]
 
 
-@pytest.mark.usefixtures("driver")
-def test_processes_of_the_job_are_nobody_elses() -> None:
+def test_a_gpu_that_is_lost_in_the_middle_ends_no_telemetry(library: Library) -> None:
+    library(nvmlDeviceGetHandleByIndex=failing("NVMLError"))
+    assert nvml.reading_of(0) == nvml.Reading()
+    library(nvmlDeviceGetPowerUsage=failing("NVMLError"))
+    seen = nvml.reading_of(0).figures
+    assert (seen["power_w"], seen["temperature_c"]) == (None, 61.0)
+
+
+def test_the_library_is_ended_as_often_as_it_was_begun(library: Library) -> None:
+    calls: list[str] = []
+    library(nvmlInit=lambda: calls.append("begun"), nvmlShutdown=lambda: calls.append("ended"))
+    with nvml.kept_ready():
+        nvml.reading_of(0)
+        nvml.environment_of(0)
+        nvml.gpus()
+        nvml.use_of(0)
+    assert (calls.count("begun"), calls.count("ended"), calls[0], calls[-1]) == (5, 5, "begun", "ended")
+    Sampler(GPU).start().stop()
+    assert calls.count("begun") == calls.count("ended") > 5
+
+
+def test_processes_of_the_job_are_nobody_elses(library: Library) -> None:
+    library(nvmlDeviceGetComputeRunningProcesses=lambda _: [SimpleNamespace(pid=os.getpid()), SimpleNamespace(pid=2**30)])
     series = _one_look(Sampler(GPU))
     # this process is its own group's; the other number is nobody that can be seen here
     assert series["channels"]["other_processes"] == [1.0]

@@ -20,7 +20,8 @@ def stand_in(kind: str, folder: Path) -> list[str]:
 def main() -> int:
     address, folder, key, *rest = sys.argv[1:]
     configure_logging()
-    device = Device(key, "Stand-in CPU", "cpu", backends=("numpy",))
+    is_gpu = key.startswith("gpu")
+    device = Device(key, "Stand-in GPU", "gpu", backends=("torch",)) if is_gpu else Device(key, "Stand-in CPU", "cpu", backends=("numpy",))
     options = Options(name=key, once="--once" in rest, wait_s=5.0, measure=stand_in, find=lambda: [device])
     try:
         return Agent(Server(address), State(Path(folder)), options).run()

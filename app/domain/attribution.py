@@ -15,7 +15,7 @@ from typing import Literal
 
 from app.domain.observed import Observed, observed, observed_first_token, observed_step
 from app.domain.point_change import PointChange, Pricing, change_of
-from app.domain.request_parts import BY_NAME, MODELLED, PARTS, UNEXPLAINED, Part, Phase, measured_parts
+from app.domain.request_parts import BY_NAME, MODELLED, PARTS, UNEXPLAINED, Part, Phase, alike, measured_parts
 from app.domain.run import Run
 
 PartKind = Literal["measured", "predicted", "unexplained"]
@@ -184,7 +184,7 @@ def _measured(run: Run) -> _Measured | None:
 
 
 def _first_token_parts(base: Run, other: Run, ends: tuple[_Measured, _Measured], change: PointChange | None) -> tuple[AttributionPart, ...]:
-    seen = (measured_parts(base, ends[0].first), measured_parts(other, ends[1].first))
+    seen = alike(measured_parts(base, ends[0].first), measured_parts(other, ends[1].first))
     found = []
     for part in PARTS:
         if part.phase == "prefill" and part.key != UNEXPLAINED:
@@ -221,7 +221,7 @@ def _predicted_part(part: Part, change: PointChange | None) -> AttributionPart |
 
 def _unknown_part(part: Part, seen: tuple[dict[str, float], dict[str, float]]) -> AttributionPart:
     if part.key == "client":
-        why = "no tool tells the client’s own host apart from the network: what is known of them stands under transport"
+        why = "not told apart from the network on both sides: what is known of it stands under transport"
     elif part.key in seen[0] or part.key in seen[1]:
         why = f"only the {'base' if part.key in seen[0] else 'other run'} measured it, and the model does not price both"
     elif part.key == "transport":

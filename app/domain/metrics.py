@@ -110,7 +110,18 @@ _ROWS = (
         "queue",
         "Time a request waited inside the client, between the moment it was due and the moment it was sent. In no other "
         "latency but the one from schedule.",
-        ("vLLM: queue_times, client_queue_time",),
+        ("vLLM: queue_times, client_queue_time", "AIPerf: credit_to_start_latency", "inference-perf: schedule_delay"),
+    ),
+    Metric(
+        "client_send_s",
+        "Sending",
+        "s",
+        "distribution",
+        "lower",
+        "prefill",
+        "Time from the start of a request's clock until it was sent whole: a free connection, the name's address, connecting, writing. "
+        "It is the client's own part of TTFT.",
+        ("AIPerf: http_req_connection_overhead + http_req_sending",),
     ),
     Metric(
         "itl_s",

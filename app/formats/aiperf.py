@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from app.domain.checks import Evidence
 from app.domain.errors import ImportRefused
-from app.domain.run import RequestCounts, Run
+from app.domain.run import Distribution, MetricValue, RequestCounts, Run
 from app.domain.text import clean_text, duration, percent
 from app.formats import aiperf_records
 from app.formats.aiperf_devices import device_clocks, devices_of, gpu_name
@@ -92,7 +92,7 @@ def _run(record: Record) -> Run:
     devices = devices_of(record)
     run = replace(
         base,
-        metrics=device_clocks(devices),
+        metrics={**device_clocks(devices), **_sending(export)},
         model=model,
         hardware=gpu_name(devices),
         token_count_source=SERVER_USAGE if usage else CLIENT_TOKENIZER,
@@ -126,6 +126,16 @@ def _base(export: StatExport, load: Record | None = None) -> Run:
         workload=workload_of(export, completed, offered),
         requests=counts,
     )
+
+
+def _sending(export: StatExport) -> dict[str, MetricValue]:
+    """Until a request was sent whole, the mean of it: the connection's overhead (waiting, address, connecting) and the writing."""
+    parts = [export.latency(f"http_req_{name}") for name in ("connection_overhead", "sending")]
+    means = [part.mean for part in parts if part is not None and part.mean is not None]
+    # Over connections that are used again the overhead is 0, which is no statistic here.
+    if parts[1] is None or parts[1].mean is None:
+        return {}
+    return {"client_send_s": Distribution(mean=sum(means), origin="derived")}
 
 
 def _phase(config: Record) -> Record:
@@ -191,4 +201,4 @@ def _evidence(config: Record) -> Evidence:
     return Evidence(requested_prompt_tokens=asked["input_tokens"], requested_output_tokens=asked["output_tokens"], streamed=streamed)
 
 
-IMPORTER = Importer(ID, "AIPerf", matches, parse, version=4)
+IMPORTER = Importer(ID, "AIPerf", matches, parse, version=5)

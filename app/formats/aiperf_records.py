@@ -11,7 +11,7 @@ from datetime import datetime
 import numpy as np
 
 from app.domain.checks import Evidence, flagged
-from app.domain.derive import aggregate_rates, request_distributions, with_request_rates
+from app.domain.derive import aggregate_rates, request_distributions, statistics, with_request_rates
 from app.domain.errors import ImportRefused
 from app.domain.run import Flag, Floats, MetricValue, Rate, RequestCounts, RequestSamples, Run, Workload
 from app.domain.text import clean_text, percent
@@ -61,6 +61,7 @@ class _Columns:
     answer: list[float] = field(default_factory=list)
     cached: list[float] = field(default_factory=list)
     due_ns: list[int | None] = field(default_factory=list)
+    sending: list[float] = field(default_factory=list)
     all_thought: int = 0
     errors: list[str] = field(default_factory=list)
     odd: list[Record] = field(default_factory=list)
@@ -86,6 +87,7 @@ def run_of_records(document: Document, format_id: str) -> Run:
         started_at=_started_at(columns),
         measured_at="client",
         requests=counts,
+        metrics=_client(columns) if completed else {},
         warnings=tuple(notes),
     )
     evidence = Evidence(
@@ -96,11 +98,17 @@ def run_of_records(document: Document, format_id: str) -> Run:
     return _measured(run, samples, evidence)
 
 
+def _client(columns: _Columns) -> dict[str, MetricValue]:
+    """The client's own part of the requests that succeeded."""
+    found = statistics(np.where(columns.ok, columns.sending, np.nan))
+    return {} if found is None else {"client_send_s": found}
+
+
 def _measured(run: Run, samples: RequestSamples, evidence: Evidence) -> Run:
     if not run.requests.completed:
         return flagged(run, evidence)
     totals = token_totals(None, None, samples)
-    metrics: dict[str, MetricValue] = {**request_distributions(samples)}
+    metrics: dict[str, MetricValue] = {**run.metrics, **request_distributions(samples)}
     for key, value in aggregate_rates(run.duration_s, run.requests.completed, totals.prompt, totals.output).items():
         metrics[key] = Rate(value, "aggregate", "derived")
     workload = Workload(
@@ -147,6 +155,7 @@ def _add(columns: _Columns, entry: Entry) -> None:
     columns.output.append(_or_nan(_tokens(entry, "output_sequence_length")))
     columns.start_ns.append(_moment(metadata, "request_start_ns" if "request_start_ns" in metadata else "timestamp_ns"))
     columns.due_ns.append(_moment(metadata, "credit_issued_ns"))
+    columns.sending.append(_sending(columns, entry))
     columns.all_thought += int(not error and e2e is not None and _all_thought(entry))
     columns.gaps.append(_gaps(columns, entry))
     columns.answer.append(_or_nan(_seconds(columns, entry, _ANSWER)))
@@ -156,6 +165,12 @@ def _add(columns: _Columns, entry: Entry) -> None:
 def _moment(metadata: Record, key: str) -> int | None:
     moment = metadata.raw(key)
     return moment if isinstance(moment, int) and nanoseconds_s(moment) is not None else None
+
+
+def _sending(columns: _Columns, entry: Entry) -> float:
+    """Seconds until a request was sent whole; NaN where its writing was not traced."""
+    writing = _seconds(columns, entry, ("http_req_sending",))
+    return np.nan if writing is None else writing + (_seconds(columns, entry, ("http_req_connection_overhead",)) or 0.0)
 
 
 def _all_thought(entry: Entry) -> bool:
@@ -231,6 +246,7 @@ def _samples(columns: _Columns) -> RequestSamples:
     gaps = [columns.gaps[index] if columns.ok[index] else np.empty(0) for index in order]
     streamed = any(each.size for each in gaps) and not columns.broken
     first = min(starts) if starts else 0
+    due = [columns.due_ns[index] for index in order]
     return RequestSamples(
         ok=ok,
         prompt_tokens=column(columns.prompt),
@@ -243,7 +259,16 @@ def _samples(columns: _Columns) -> RequestSamples:
         errors=tuple(columns.errors[index] for index in order) if any(columns.errors) else (),
         ttft_answer_s=_or_none(column(columns.answer)),
         cached_tokens=_or_none(column(columns.cached)),
+        scheduled_s=_due_s(due, [columns.start_ns[index] for index in order], first) if complete else None,
     )
+
+
+def _due_s(due: list[int | None], starts: list[int | None], first: int) -> Floats | None:
+    """When each request was due, counted like its start; never after it, as two clocks may say. None where one request does not say."""
+    if not due or any(moment is None for moment in due):
+        return None
+    pairs = zip(due, starts, strict=True)
+    return np.array([(min(moment or 0, start or 0) - first) / 1e9 for moment, start in pairs])
 
 
 def _duration_s(samples: RequestSamples) -> float | None:

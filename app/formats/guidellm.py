@@ -194,7 +194,8 @@ def _workload(setup: Setup, prompt: int | None, output: int | None, completed: i
 def _measured(run: Run, benchmark: Record, metrics: _Metrics, setup: Setup) -> Run:
     """The run with its figures, samples, flags and warnings."""
     completed = run.requests.completed
-    requests = read_requests(benchmark, completed)
+    at_a_rate = run.workload.request_rate_per_s is not None
+    requests = read_requests(benchmark, completed, at_a_rate)
     totals = token_totals(_tokens(metrics, "prompt_token_count"), _tokens(metrics, "output_token_count"), requests.samples)
     workload = _workload(setup, totals.prompt, totals.output, completed)
     together = _latencies(metrics, requests.samples, setup.schema, totals.output, completed)
@@ -211,7 +212,11 @@ def _measured(run: Run, benchmark: Record, metrics: _Metrics, setup: Setup) -> R
         workload=workload,
         labels=labels,
         samples=requests.samples,
-        metrics={**together.metrics, **rates.rates},
+        metrics={
+            **(_client_wait(benchmark) if at_a_rate and not trimmed and requests.samples is None else {}),
+            **together.metrics,
+            **rates.rates,
+        },
         warnings=notes,
     )
     evidence = replace(
@@ -222,6 +227,19 @@ def _measured(run: Run, benchmark: Record, metrics: _Metrics, setup: Setup) -> R
         tokens_per_chunk=_tokens_per_chunk(metrics),
     )
     return _with_unexplained(flagged(with_request_rates(done), evidence))
+
+
+def _client_wait(benchmark: Record) -> dict[str, Distribution]:
+    """The mean time between the moments that requests were due and sent, of a schedule at a rate; of other loads all are due at once."""
+    delays = (
+        (benchmark.child("scheduler_metrics"), "request_targeted_start_delay_avg"),
+        (
+            benchmark.child("run_stats"),
+            "request_start_time_targeted_delay_avg",
+        ),
+    )
+    mean = first_known(*(holder.number(key) for holder, key in delays))
+    return {} if mean is None else {"client_queue_s": Distribution(mean=mean, origin="reported")}
 
 
 def _tokens(metrics: _Metrics, key: str) -> int | None:
@@ -284,4 +302,4 @@ def _with_unexplained(run: Run) -> Run:
     return replace(run, flags=(*run.flags, Flag("transport_buffering", text)))
 
 
-IMPORTER = Importer(ID, "GuideLLM (JSON, YAML, CSV)", matches, parse, version=2)
+IMPORTER = Importer(ID, "GuideLLM (JSON, YAML, CSV)", matches, parse, version=3)

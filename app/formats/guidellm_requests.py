@@ -24,8 +24,8 @@ class RequestReading:
     negative: tuple[str, ...] = ()
 
 
-def read_requests(benchmark: Record, completed: int | None) -> RequestReading:
-    """The successful and errored requests of the measured stretch. Never raises."""
+def read_requests(benchmark: Record, completed: int | None, due_at_a_rate: bool = False) -> RequestReading:
+    """The successful and errored requests of the measured stretch, with when each was due where a rate said so. Never raises."""
     requests = benchmark.child("requests")
     successful = _rows(requests, "successful", benchmark)
     if not successful:
@@ -36,7 +36,7 @@ def read_requests(benchmark: Record, completed: int | None) -> RequestReading:
         )
     errored = _rows(requests, "errored", benchmark)
     try:
-        return RequestReading(_samples(successful, errored))
+        return RequestReading(_samples(successful, errored, due_at_a_rate))
     except ArrayProblem as problem:
         reason = str(problem)
         text = f"Requests left aside, {reason}; the file's own figures are kept."
@@ -66,7 +66,22 @@ def _start(row: Record) -> float | None:
     return _clock(row.raw("request_start_time") if "request_start_time" in row else row.raw("start_time"))
 
 
-def _samples(successful: list[Record], errored: list[Record]) -> RequestSamples:
+def _due(row: Record) -> float | None:
+    """The moment that the schedule had for a request, by the clock of its start."""
+    timings = row.child("info").child("timings")
+    return _clock(timings.raw("targeted_start") if "targeted_start" in timings else row.child("scheduler_info").raw("targeted_start_time"))
+
+
+def _scheduled(rows: list[Record], start: Floats) -> Floats | None:
+    """When each request was due, counted like its start; None where one does not say. Never after it, as clocks of processes may say."""
+    due = [_due(row) for row in rows]
+    if any(moment is None for moment in due):
+        return None
+    scheduled: Floats = np.minimum(np.array(due, dtype=np.float64), start) - np.nanmin(start)
+    return scheduled
+
+
+def _samples(successful: list[Record], errored: list[Record], due_at_a_rate: bool) -> RequestSamples:
     rows = sorted([*((row, True) for row in successful), *((row, False) for row in errored)], key=lambda each: _start(each[0]) or 0.0)
     ok = np.array([good for _, good in rows], dtype=np.bool_)
     columns = {name: _column([_VALUES[name](row) for row, _ in rows], name) for name in _COLUMNS}
@@ -82,6 +97,7 @@ def _samples(successful: list[Record], errored: list[Record]) -> RequestSamples:
         e2e_s=np.where(ok, columns["e2e"], np.nan),
         start_s=start - np.nanmin(start) if bool(np.isfinite(start).all()) else None,
         errors=errors if any(errors) else (),
+        scheduled_s=_scheduled([row for row, _ in rows], start) if due_at_a_rate and bool(np.isfinite(start).all()) else None,
     )
 
 

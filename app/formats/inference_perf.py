@@ -18,7 +18,7 @@ from app.formats.document import Document, Entry
 from app.formats.importer import Importer, json_decline
 from app.formats.inference_perf_requests import NO_MODEL, is_request, requests_run
 from app.formats.load import offered_load
-from app.formats.record import LARGEST_INTEGER, Record
+from app.formats.record import LARGEST, LARGEST_INTEGER, Record
 from app.formats.serving import deployment_rates, first_known, itl_from_report
 
 ID = "inference_perf"
@@ -121,6 +121,7 @@ def _measured(run: Run, good: Record, load: Record, record: Record) -> Run:
         metrics["chunk_gap_s"] = replace(gaps, definition=SPREAD_TOKENS)
     rates = deployment_rates(throughput, _RATES, run.duration_s, run.requests, run.workload)
     metrics.update(rates.rates)
+    metrics.update(_client_wait(load) if metrics else {})
     if not metrics:
         raise ImportRefused(f"{good.path('latency')} and throughput hold no figure: there is nothing to import.")
     notes = [note for child in children for note in child.warnings]
@@ -216,6 +217,14 @@ def _trailing(run: Run, found: Mapping[str, Distribution]) -> tuple[str, ...]:
     return (STREAM_END,)
 
 
+def _client_wait(load: Record) -> dict[str, MetricValue]:
+    """The mean time between the moments that requests were due and sent; a mean below 0 is of two clocks, and says nothing."""
+    delay = load.child("schedule_delay").raw("mean")
+    if isinstance(delay, bool) or not isinstance(delay, (int, float)) or not 0 <= delay < LARGEST:
+        return {}
+    return {"client_queue_s": Distribution(mean=float(delay))}
+
+
 def _late(load: Record, found: Mapping[str, Distribution]) -> Flag | None:
     """Said when requests left the client later than they were due."""
     delay = load.child("schedule_delay").raw("mean")
@@ -243,4 +252,4 @@ def _cached(good: Record) -> Flag | None:
     return Flag("prefix_cache_hits", f"{percent(cached / total)} of the prompt tokens were in the server's cache.")
 
 
-IMPORTER = Importer(ID, "inference-perf reports and requests (JSON)", matches, parse, version=2)
+IMPORTER = Importer(ID, "inference-perf reports and requests (JSON)", matches, parse, version=3)

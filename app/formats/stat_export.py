@@ -23,6 +23,8 @@ LATENCIES = {
     "chunk_gap_s": "inter_chunk_latency",
     "e2e_s": "request_latency",
     "ttft_answer_s": "time_to_first_output_token",
+    "client_queue_s": "credit_to_start_latency",
+    "e2e_from_schedule_s": "effective_latency",
 }
 RATES = {
     "requests_per_s": "request_throughput",

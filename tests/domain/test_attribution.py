@@ -87,6 +87,25 @@ def test_measured_parts_come_before_the_model_s() -> None:
     assert parts["prefill", "unexplained"].delta_s == pytest.approx(0.2 - 0.1 - 0.005 - 0.09)
 
 
+def test_the_client_s_own_time_is_taken_out_of_transport() -> None:
+    base = run(0.2, server_ttft_s=0.15, client_send_s=0.01)
+    parts = parts_of(found_of(base, run(0.3, server_ttft_s=0.16, client_send_s=0.1), None))
+    assert (parts["prefill", "client"].base_s, parts["prefill", "client"].other_s) == (0.01, 0.1)
+    # 200 - 150 - 10 ms and 300 - 160 - 100 ms
+    assert (parts["prefill", "transport"].base_s, parts["prefill", "transport"].other_s) == (pytest.approx(0.04), pytest.approx(0.04))
+
+
+def test_a_client_that_one_side_alone_tells_apart_stands_under_transport_on_both() -> None:
+    parts = parts_of(found_of(run(0.2, server_ttft_s=0.15, client_send_s=0.01), run(0.3, server_ttft_s=0.16), None))
+    assert parts["prefill", "client"].base_s is None
+    assert (parts["prefill", "transport"].base_s, parts["prefill", "transport"].other_s) == (pytest.approx(0.05), pytest.approx(0.14))
+
+
+def test_a_server_and_a_client_that_took_longer_than_the_whole_leave_no_transport() -> None:
+    odd = run(0.2, server_ttft_s=0.15, client_send_s=0.1)
+    assert parts_of(found_of(odd, odd, None))["prefill", "transport"].kind is None
+
+
 def test_what_is_not_known_is_null_and_says_why() -> None:
     parts = parts_of(found_of(run(queue_s=0.01), run(), None))
     assert parts["prefill", "queue"].delta_s is None
@@ -211,6 +230,7 @@ def test_a_point_that_no_array_can_hold_is_refused_with_its_field() -> None:
 TIMES = st.floats(1e-4, 10.0)
 SIDES = st.fixed_dictionaries(
     {"ttft": TIMES, "itl": TIMES, "queue_s": TIMES, "prefill_s": TIMES, "server_ttft_s": TIMES, "e2e_s": TIMES},
+    optional={"client_send_s": TIMES},
 )
 ASKED = st.fixed_dictionaries(
     {

@@ -39,7 +39,7 @@ _SETTINGS = (
     ),
 )
 _METRICS = (
-    *("queue_s", "prefill_s", "server_ttft_s", "client_queue_s", "cached_prompt_tokens", "sm_clock_hz", "memory_clock_hz"),
+    *("queue_s", "prefill_s", "server_ttft_s", "client_queue_s", "client_send_s", "cached_prompt_tokens", "sm_clock_hz", "memory_clock_hz"),
     "bytes_per_s",
 )
 _FLAGS = ("reasoning_before_content", "first_chunk_role_only", "per_role_gpu_denominator")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.domain.checks import as_shown
 from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, Run
 from app.formats import ParsedFile, read_runs
@@ -153,6 +154,59 @@ def test_several_scrapes_without_a_time_are_refused() -> None:
     texts = [part.split("\n\n", 1)[1] for part in (FIRST, MIDDLE, LAST)]
     with pytest.raises(ImportRefused, match="3 scrapes in one upload, and they do not say when"):
         read_runs("series.txt", "\n".join(texts).encode())
+
+
+def test_aiperf_says_when_requests_were_due_and_how_long_sending_took(read_data: Reader) -> None:
+    run = as_shown(one(read_data("aiperf/2026-02_credits_and_thought.jsonl")))
+    # Sent 2, 4 and 6 ms after their credits; 0.5 and 0.1 ms to connect and to write, once 0 to connect.
+    waited = distribution(run, "client_queue_s")
+    assert (waited.mean, waited.max) == (pytest.approx(0.004), pytest.approx(0.006))
+    assert distribution(run, "client_send_s").mean == pytest.approx((0.0006 + 0.0001 + 0.0001) / 3)
+    assert distribution(run, "e2e_from_schedule_s").mean == pytest.approx(0.144)
+    ms = {"http_req_sending": 0.2, "http_req_connection_overhead": 0.3, "credit_to_start_latency": 4.0, "effective_latency": 554.0}
+    report = changed("aiperf/2026-01_telemetry.json", **{name: {"unit": "ms", "avg": value} for name, value in ms.items()})
+    assert distribution(report, "client_send_s").mean == pytest.approx(0.0005)
+    assert distribution(report, "client_queue_s").mean == pytest.approx(0.004)
+    assert distribution(report, "e2e_from_schedule_s").mean == pytest.approx(0.554)
+
+
+def test_a_connection_that_was_traced_without_its_writing_says_nothing_of_sending() -> None:
+    report = changed("aiperf/2026-01_telemetry.json", http_req_connection_overhead={"unit": "ms", "avg": 0.3})
+    assert "client_send_s" not in report.metrics
+
+
+def test_guidellm_says_when_requests_of_a_rate_were_due(read_data: Reader) -> None:
+    report = json.loads((DATA / "guidellm" / "2025-09_schema_0.json").read_text())
+    (benchmark,) = report["benchmarks"][:1]
+    benchmark["run_stats"]["request_start_time_targeted_delay_avg"] = 0.25
+    alone = {"benchmarks": [{**benchmark, "requests": {}}]}
+    at_a_rate = json.loads(json.dumps(alone))
+    at_a_rate["benchmarks"][0]["args"]["strategy"] = {"type_": "constant", "rate": 2.0}
+    assert distribution(one(read_runs("x", json.dumps(at_a_rate).encode())), "client_queue_s").mean == 0.25
+    # Of a number of clients every request is due when the run begins.
+    at_a_rate["benchmarks"][0]["args"]["strategy"] = {"type_": "concurrent", "streams": 2}
+    assert "client_queue_s" not in one(read_runs("x", json.dumps(at_a_rate).encode())).metrics
+
+
+def test_the_requests_of_guidellm_say_it_themselves() -> None:
+    report = json.loads((DATA / "guidellm" / "2025-09_schema_0.json").read_text())
+    benchmark = report["benchmarks"][0]
+    benchmark["args"]["strategy"] = {"type_": "constant", "rate": 2.0}
+    for row in benchmark["requests"]["successful"]:
+        row["scheduler_info"] = {"targeted_start_time": row["start_time"] - 0.03}
+    for row in benchmark["requests"].get("errored") or []:
+        row["scheduler_info"] = {"targeted_start_time": row["start_time"] + 5.0}
+    run = as_shown(one(read_runs("x", json.dumps({"benchmarks": [benchmark]}).encode())))
+    assert distribution(run, "client_queue_s").mean == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize(("delay", "wait"), [(0.25, 0.25), (-0.001, None), ("soon", None), (True, None)])
+def test_inference_perf_says_it_where_its_clocks_agree(delay: object, wait: float | None) -> None:
+    path = next(path for path in sorted((DATA / "inference_perf").iterdir()) if "summary" in path.name or "stage" in path.name)
+    report = json.loads(path.read_text())
+    report["load_summary"]["schedule_delay"] = {"mean": delay}
+    found = one(read_runs("x", json.dumps(report).encode())).distribution("client_queue_s")
+    assert (None if found is None else found.mean) == wait
 
 
 def test_answers_that_were_all_thought_are_counted(read_data: Reader) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from app.domain.checks.measuring import client_limited
-from app.domain.derive import request_distributions, token_weighted_itl
-from app.domain.run import RequestSamples
+from app.domain.derive import request_distributions, statistics, token_weighted_itl
+from app.domain.run import MetricValue, RequestSamples
 from app.domain.text import duration
 from app.formats.phaseline_document import Point
 from app.formats.serving import SERVER_USAGE
@@ -80,12 +80,20 @@ def point_of(measured: Measured) -> Point:
         request_rate_per_s=shape.rate_per_s,
         sent=samples.size,
         requests=samples,
-        metrics={} if server is None else server.inside,
+        kv_dtype=None if server is None else server.kv_dtype,
+        metrics=_metrics(measured, done),
         flags=flags,
         labels=_labels(measured),
         warnings=_warnings(measured, done),
         details=_details(measured),
     )
+
+
+def _metrics(measured: Measured, done: int) -> Mapping[str, MetricValue]:
+    """The server's figures, and of a closed loop how long the client took from one answer to its next request."""
+    server = {} if measured.server is None else measured.server.metrics(done)
+    dispatched = None if measured.shape.concurrency is None else statistics(measured.columns.dispatch_s)
+    return server if dispatched is None else {**server, "client_queue_s": dispatched}
 
 
 def _failed(measured: Measured) -> Point:
@@ -109,7 +117,13 @@ def _failed(measured: Measured) -> Point:
 
 def _labels(measured: Measured) -> Mapping[str, str]:
     probed, shape = measured.probed, measured.shape
-    labels = {"api": probed.asking.api, "asked_prompt_tokens": str(shape.prompt_tokens), "asked_output_tokens": str(shape.output_tokens)}
+    server = {} if measured.server is None else measured.server.labels
+    labels = {
+        **server,
+        "api": probed.asking.api,
+        "asked_prompt_tokens": str(shape.prompt_tokens),
+        "asked_output_tokens": str(shape.output_tokens),
+    }
     if probed.left_out:
         labels["left_out"] = ", ".join(probed.left_out)
     if shape.traced:

@@ -137,6 +137,15 @@ def test_the_servers_own_queue_and_prefill_stand_in_the_run(tmp_path: Path) -> N
     assert queue is not None
     assert queue.mean is not None
     assert queue.mean > 0.05
+    server, ttft, waited = (runs[0].distribution(key) for key in ("server_ttft_s", "ttft_s", "client_queue_s"))
+    assert server is not None
+    assert ttft is not None
+    assert waited is not None
+    assert server.mean is not None
+    assert ttft.mean is not None
+    # Queue and prompt pass, and less than the client saw.
+    assert queue.mean + prefill.mean - 1e-6 <= server.mean < ttft.mean
+    assert waited.n == runs[0].requests.sent
     assert document["runs"][0]["details"]["server"]["ttft_s"] > 0.1
 
 

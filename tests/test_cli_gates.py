@@ -74,3 +74,47 @@ def test_a_spec_that_cannot_be_read_is_misuse(run: Run, files: tuple[Path, Path,
     ended = run("compare", base, slower, "--fail-on", "itl.p50=5%")
     assert (ended.code, ended.out) == (2, "")
     assert "The gate cannot be read at character 8" in ended.err
+
+
+def repeats(folder: Path, name: str, *itls: float) -> str:
+    """Files of one measurement repeated, as one argument."""
+    paths = []
+    for place, itl in enumerate(itls):
+        path = folder / f"{name}{place}.json"
+        figures = dict.fromkeys(("mean_tpot_ms", "median_tpot_ms", "mean_itl_ms", "median_itl_ms"), itl)
+        path.write_bytes(data_of(served(**figures, mean_e2el_ms=50 + 50 * itl)))
+        paths.append(str(path))
+    return ",".join(paths)
+
+
+def test_files_joined_by_commas_are_repeats(run: Run, tmp_path: Path) -> None:
+    base, other = repeats(tmp_path, "base", 9.0, 10.0, 11.0), repeats(tmp_path, "other", 11.0, 11.5, 12.0)
+    ended = run("compare", base, other, "--fail-on", "itl.mean>+5%", "--json")
+    (clause,) = json.loads(ended.out)["gate"]["clauses"]
+    assert (ended.code, clause["outcome"]) == (0, "within noise")
+    assert (clause["change"], clause["noise"]) == (pytest.approx(0.15), pytest.approx(0.2))
+    assert clause["repeats"] == {"base": [1, 2, 3], "run": [4, 5, 6]}
+
+
+def test_steady_repeats_make_a_small_change_count(run: Run, tmp_path: Path) -> None:
+    base, other = repeats(tmp_path, "base", 10.0, 10.01, 9.99), repeats(tmp_path, "other", 11.0, 11.01, 10.99)
+    assert run("compare", base, other, "--fail-on", "itl.mean>+5%").code == 3
+
+
+def test_files_that_are_no_repeats_are_misuse(run: Run, tmp_path: Path, files: tuple[Path, Path, Path]) -> None:
+    longer = tmp_path / "longer.json"
+    longer.write_bytes(data_of(served(total_input_tokens=4000)))
+    ended = run("compare", files[1], f"{files[0]},{longer}")
+    assert ended.code == 2
+    assert "repeats, and one is none" in ended.err
+    two = tmp_path / "two.json"
+    two.write_bytes(data_of(served()) + b"\n" + data_of(served(mean_ttft_ms=51.0)))
+    ended = run("compare", files[1], f"{files[0]},{two}")
+    assert ended.code == 2
+    assert "holds 2 runs" in ended.err
+
+
+def test_a_file_with_a_comma_in_its_name_is_a_file(run: Run, tmp_path: Path, files: tuple[Path, Path, Path]) -> None:
+    odd = tmp_path / "a,b.json"
+    odd.write_bytes(files[0].read_bytes())
+    assert run("compare", odd, files[1], "--fail-on", "itl.mean>+5%").code == 3

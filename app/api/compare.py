@@ -4,15 +4,14 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
-from pydantic import Field
 
 from app.api.answers import Responses, StrictJSON, csv_answer, problems
 from app.api.comparison_shapes import ComparisonShape
-from app.api.dependencies import ContextDep
+from app.api.dependencies import BaseIds, ContextDep, OtherIds
 from app.api.gate import AllowMissing, Spec
 from app.api.shapes import FigureShape
 from app.domain.gates import parse_spec
-from app.services.comparing import SIDE_PATTERN, compare_runs, explained, sides_of
+from app.services.comparing import compare_runs, explained, sides_of
 from app.services.comparison_json import comparison_json
 from app.services.figures import waterfall_figure
 from app.services.gating import gates_of
@@ -21,13 +20,6 @@ from app.services.markdown import comparison_markdown
 router = APIRouter(prefix="/compare", tags=["compare"])
 
 _COLUMNS = ("key", "stat", "base", "other", "delta", "ratio", "verdict", "note")
-_SIDE = "Number of a stored run, or those of repeats of one measurement joined by commas: 12,15,18"
-SideIds = Annotated[str, Query(pattern=SIDE_PATTERN, description=_SIDE, examples=["12", "12,15,18"])]
-BaseIds = Annotated[
-    Annotated[str, Field(pattern=SIDE_PATTERN)] | Literal["baseline"],
-    Query(description=f"{_SIDE}; or `baseline`: the run that is the one of the other's series", examples=["12", "12,15,18"]),
-]
-OtherIds = Annotated[list[SideIds], Query(min_length=1, max_length=7, description=_SIDE)]
 _MARKDOWN: Responses = {200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}}
 
 

@@ -61,11 +61,16 @@ class ClauseResult:
 
 @dataclass(frozen=True)
 class Gate:
-    """The judgement of one run by a spec; `base_id` is None where there was no base to compare with."""
+    """The judgement of one run by a spec; `base_id` is None where there was no base to compare with.
+
+    `base_ids` and `run_ids` are the numbers of all runs of each side: of repeats, whose means are judged, there are several.
+    """
 
     base_id: int | None
     run_id: int
     results: tuple[ClauseResult, ...]
+    base_ids: tuple[int, ...] = ()
+    run_ids: tuple[int, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -167,7 +172,7 @@ def judge(clauses: Sequence[Clause], comparison: Comparison, allow_missing: bool
         else _alone(clause, comparison.other.run, allow_missing)
         for clause in clauses
     ]
-    return Gate(comparison.base.id, comparison.other.id, tuple(results))
+    return Gate(comparison.base.id, comparison.other.id, tuple(results), comparison.base.ids, comparison.other.ids)
 
 
 def judge_alone(clauses: Sequence[Clause], side: Side, why: str, allow_missing: bool = False) -> Gate:
@@ -176,7 +181,7 @@ def judge_alone(clauses: Sequence[Clause], side: Side, why: str, allow_missing: 
         _unjudged(clause, "missing", why, allow_missing) if clause.relative else _alone(clause, side.run, allow_missing)
         for clause in clauses
     ]
-    return Gate(None, side.id, tuple(results))
+    return Gate(None, side.id, tuple(results), (), side.ids)
 
 
 def _against_base(clause: Clause, row: MetricDelta | None, comparison: Comparison, allow_missing: bool) -> ClauseResult:

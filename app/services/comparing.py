@@ -98,7 +98,11 @@ def side_view(members: Sequence[RunView]) -> RunView:
 
 def _not_a_repeat(first: RunView, member: RunView) -> str:
     """Why a run does not repeat another: another workload or load, or a setting that is not the same."""
-    found = comparability(first.side(), member.side())
+    return _unlike(first.side(), member.side())
+
+
+def _unlike(first: Side, member: Side) -> str:
+    found = comparability(first, member)
     if found.reasons:
         return found.reasons[0]
     changed = next((item for item in found.differing if item.key not in _FREE and not item.key.startswith("label: ")), None)
@@ -121,6 +125,35 @@ def file_side(book: ProfileBook, number: int, run: Run) -> Side:
     model = book.find_model(run.model)
     found = assess(run, model.architecture if model else None, book.find_hardware(run.hardware), book.find_engine(run.engine))
     return Side(number, run, {**settings, "concurrency": run.workload.concurrency}, found.point, found.reasons)
+
+
+def compare_files(book: ProfileBook, sides: Sequence[Sequence[Run]]) -> list[Comparison]:
+    """Each other side with the first, of runs that are not stored; several runs of one side are repeats, told by their means.
+
+    A side's number counts the runs before it. Raises InvalidRequest for fewer than two sides, and for repeats that are none.
+    """
+    if len(sides) < 2:
+        raise InvalidRequest("runs", "A comparison needs two runs: name two files or ids, the first is the base.")
+    shown, spreads, number = [], [], 1
+    for runs in sides:
+        shown.append(_repeated_side(book, number, runs))
+        spreads.append(spreads_of(runs))
+        number += len(runs)
+    base, *others = shown
+    return [
+        compare(base, other, {at: max(spreads[0].get(at, 0.0), own.get(at, 0.0)) for at in {*spreads[0], *own}})
+        for other, own in zip(others, spreads[1:], strict=True)
+    ]
+
+
+def _repeated_side(book: ProfileBook, number: int, runs: Sequence[Run]) -> Side:
+    members = [file_side(book, number + place, run) for place, run in enumerate(runs)]
+    if len(members) == 1:
+        return members[0]
+    for member in members[1:]:
+        if why := _unlike(members[0], member):
+            raise InvalidRequest("runs", f"Files joined by commas are repeats, and one is none: {why} Name it as a side of its own.")
+    return replace(file_side(book, number, pooled(runs)), repeats=tuple(member.id for member in members))
 
 
 def explained(views: Sequence[RunView], comparisons: Sequence[Comparison]) -> list[Explained]:

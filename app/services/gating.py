@@ -1,16 +1,16 @@
 """Gates over runs or files: the judgement as JSON-ready data and in sentences."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from app.domain.comparison import Comparison
 from app.domain.gates import Clause, ClauseResult, Gate, is_unjudged, judge, judge_alone
 from app.domain.metrics import METRICS
 from app.domain.quantity import change_percent, in_metric_unit, percent
 from app.services.baselines import baseline_of
-from app.services.comparing import BASELINE, compare_runs
+from app.services.comparing import BASELINE, compare_runs, side_ids, side_view
 from app.services.context import Context
-from app.services.runs import view
+from app.services.runs import views
 
 NO_BASELINE = "the run has no baseline: it was never compared"
 IS_ITSELF = "the run is the baseline itself"
@@ -21,16 +21,20 @@ def gates_of(clauses: Sequence[Clause], comparisons: Sequence[Comparison], allow
     return [judge(clauses, comparison, allow_missing) for comparison in comparisons]
 
 
-def gate_run(context: Context, base: int | Literal["baseline"], run_id: int, clauses: Sequence[Clause], allow_missing: bool) -> Gate:
-    """One stored run against another, or against its baseline; without one only absolute clauses can be judged.
+def gate_sides(context: Context, base: str, run: str, clauses: Sequence[Clause], allow_missing: bool) -> Gate:
+    """A stored run, or the means of repeats, against another, or against its baseline; without one only absolute clauses can be judged.
 
-    Raises NotFound for an unknown run, InvalidRequest when both are the same one by their numbers.
+    Raises NotFound for an unknown run, InvalidRequest when both are the same one by their numbers, or repeats are none.
     """
-    there = baseline_of(context, run_id) if base == BASELINE else None
-    number = there.run_id if there is not None else base
-    if number == BASELINE or (there is not None and there.run_id == run_id):
-        return judge_alone(clauses, view(context, run_id).side(), NO_BASELINE if there is None else IS_ITSELF, allow_missing)
-    _, comparisons = compare_runs(context, [number, run_id])
+    ids = side_ids(run, "run")
+    if base != BASELINE:
+        _, comparisons = compare_runs(context, [side_ids(base, "base"), ids])
+        return judge(clauses, comparisons[0], allow_missing)
+    there = baseline_of(context, ids[0])
+    if there is None or there.run_id in ids:
+        why = NO_BASELINE if there is None else IS_ITSELF
+        return judge_alone(clauses, side_view(views(context, ids)).side(), why, allow_missing)
+    _, comparisons = compare_runs(context, [(there.run_id,), ids])
     return judge(clauses, comparisons[0], allow_missing)
 
 
@@ -54,6 +58,7 @@ def _clause_json(gate: Gate, result: ClauseResult) -> dict[str, Any]:
         "clause": clause.text,
         "base_run": gate.base_id,
         "run": gate.run_id,
+        "repeats": {"base": list(gate.base_ids), "run": list(gate.run_ids)},
         "key": clause.key,
         "stat": clause.stat,
         "operator": clause.operator,

@@ -73,10 +73,50 @@ def test_nothing_passes_because_it_is_not_known(api: TestClient, base: int, slow
         ({"base": 1, "run": 2, "spec": "x" * 3000}, "spec"),
         ({"base": 1, "run": 1, "spec": "itl.p50>5%"}, "two different runs"),
         ({"base": 0, "run": 1, "spec": "itl.p50>5%"}, "base"),
+        ({"base": 1, "run": "1,x", "spec": "itl.p50>5%"}, "run"),
+        ({"base": "1,2", "run": "2,3", "spec": "itl.p50>5%"}, "stands on two sides"),
     ],
 )
 def test_a_gate_that_cannot_be_read_is_refused(api: TestClient, base: int, query: dict[str, Any], words: str) -> None:
     problem(api.get(GATE, params=query), 422, words)
+
+
+def decode_at(api: TestClient, itl_ms: float, label: str) -> int:
+    figures = dict.fromkeys(("mean_tpot_ms", "median_tpot_ms", "mean_itl_ms", "median_itl_ms"), itl_ms)
+    return stored(api, **figures, mean_e2el_ms=50 + 50 * itl_ms, note=label)
+
+
+def test_repeats_on_both_sides_are_judged_by_their_means_and_their_spread(api: TestClient) -> None:
+    base = [decode_at(api, itl, f"base {place}") for place, itl in enumerate((9.0, 10.0, 11.0))]
+    other = [decode_at(api, itl, f"other {place}") for place, itl in enumerate((11.0, 11.5, 12.0))]
+    query = {"base": ",".join(map(str, base)), "run": ",".join(map(str, other)), "spec": "itl.mean>+5%"}
+    answer = ok(api.get(GATE, params=query))
+    (clause,) = answer["clauses"]
+    # 11.5 / 10 - 1 = 15 %, and the base's repeats lie 1 / 10 apart: twice that is no change.
+    assert (clause["base"], clause["value"]) == (pytest.approx(0.010), pytest.approx(0.0115))
+    assert (clause["noise"], clause["outcome"], answer["verdict"]) == (pytest.approx(0.2), "within noise", "pass")
+    assert clause["repeats"] == {"base": base, "run": other}
+    assert (clause["base_run"], clause["run"]) == (base[0], other[0])
+
+
+def test_of_repeats_against_a_baseline_their_means_are_judged(api: TestClient) -> None:
+    model = {"model_id": "acme/gated-8b", "gpu": "ACME G1"}
+    first = stored(api, **model)
+    later = [stored(api, **model, mean_tpot_ms=itl, mean_itl_ms=itl, mean_e2el_ms=50 + 50 * itl) for itl in (12.0, 12.2, 12.4)]
+    ok(api.post(f"{API}/baselines", json={"run": first, "name": "gated"}), 201)
+    answer = ok(api.get(GATE, params={"base": "baseline", "run": ",".join(map(str, later)), "spec": "itl.mean>+5%"}))
+    (clause,) = answer["clauses"]
+    assert (clause["repeats"], clause["value"], clause["broken"]) == ({"base": [first], "run": later}, pytest.approx(0.0122), True)
+    among = ok(api.get(GATE, params={"base": "baseline", "run": f"{first},{later[0]}", "spec": "itl.mean>+5%"}))
+    assert "the baseline itself" in among["clauses"][0]["note"]
+
+
+def test_a_repeat_that_is_none_is_refused(api: TestClient, base: int) -> None:
+    other = stored(api, total_input_tokens=6000)
+    problem(api.get(GATE, params={"base": base, "run": f"{other},{base}", "spec": "itl.p50>5%"}), 422, "stands on two sides")
+    problem(
+        api.get(GATE, params={"base": stored(api, note="x"), "run": f"{base},{other}", "spec": "itl.p50>5%"}), 422, "is no repeat of run"
+    )
 
 
 def test_a_run_that_is_not_there_is_404(api: TestClient, base: int) -> None:

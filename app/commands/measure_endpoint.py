@@ -45,6 +45,7 @@ def endpoint(
     knee: Annotated[bool, typer.Option("--knee", help="Double the last load until throughput stops growing.")] = False,
     arrivals: Annotated[Path | None, typer.Option("--arrivals", help="Open loop by a file with one moment in seconds a line.")] = None,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds a request may take.")] = 600.0,
+    processes: Annotated[int | None, typer.Option("--processes", help="Of this client: one, or more where one has no time left.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of prompts and arrivals.")] = 0,
     key_env: Annotated[str | None, typer.Option("--key-env", help="Environment variable that holds the server's key.")] = None,
     key_file: Annotated[Path | None, typer.Option("--key-file", help="File that holds the server's key.")] = None,
@@ -74,6 +75,7 @@ def endpoint(
             "ramp_s": ramp_s,
             "find_knee": knee,
             "timeout_s": timeout_s,
+            "processes": processes,
             "seed": seed,
         },
     )
@@ -82,17 +84,15 @@ def endpoint(
         raise FileExists(f"{out} is there already: name another file with --out, or replace it with --force.")
     key = _key(key_env, key_file)
     asking = Asking(destination, model, api, authorization=None if key is None else f"Bearer {key}")
-    document = on_uvloop(_measured(parameters, asking, _certificates(ca), out, as_json))
+    document = on_uvloop(_measured(parameters, asking, _checked(ca), out, as_json))
     if as_json:
         print_json(document)
     else:
         print(f"\nWritten: {out}. Store it with: phaseline import {out}")
 
 
-async def _measured(
-    parameters: EndpointSweep, asking: Asking, certificates: ssl.SSLContext | None, out: Path, quiet: bool
-) -> Mapping[str, Any]:
-    link = Link(asking.destination, await checked_address(asking.destination), certificates)
+async def _measured(parameters: EndpointSweep, asking: Asking, authority: Path | None, out: Path, quiet: bool) -> Mapping[str, Any]:
+    link = Link(asking.destination, await checked_address(asking.destination), authority)
     table = _Table(sys.stderr.isatty() and not quiet, quiet)
     # The machine of the client, not of the server: what its figures may owe to itself.
     environment = capture(DeviceFacts(name="load client", kind="cpu", backends=()))
@@ -167,10 +167,11 @@ def _key(variable: str | None, file: Path | None) -> str | None:
     return None
 
 
-def _certificates(file: Path | None) -> ssl.SSLContext | None:
-    if file is None:
-        return None
-    try:
-        return ssl.create_default_context(cafile=str(file))
-    except OSError as error:
-        raise InvalidRequest("--ca", f"{file} holds no certificate in PEM form.") from error
+def _checked(authority: Path | None) -> Path | None:
+    """The file, once it is known to hold certificates."""
+    if authority is not None:
+        try:
+            ssl.create_default_context(cafile=authority)
+        except OSError as error:
+            raise InvalidRequest("--ca", f"{authority} holds no certificate in PEM form.") from error
+    return authority

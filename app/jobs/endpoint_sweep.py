@@ -45,6 +45,13 @@ class EndpointSweep(JobParameters):
         default=False, title="Find the knee", description="Staircase that doubles the load until throughput stops growing."
     )
     timeout_s: float = Field(default=600.0, gt=0, le=86_400, title="Limit of a request", json_schema_extra={"unit": "s"})
+    processes: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        title="Processes of the client",
+        description="Empty: one, and twice as many for a point where one has no time left, as long as there are cores.",
+    )
     seed: Seed = Field(default=0, title="Seed", description="Of prompts and arrivals.")
 
     @model_validator(mode="after")

@@ -59,6 +59,51 @@ def columns(pairs: Pairs, started: int, from_schedule: bool) -> Columns:
     )
 
 
+def joined_columns(parts: Sequence[Columns]) -> Columns:
+    """Columns of loads that began at one moment, as those of one load: rows in the order of sending. At least one part."""
+    samples = [part.samples for part in parts]
+    order = np.argsort(np.concatenate([_known_or_nan(each, each.start_s) for each in samples]), kind="stable")
+    gaps = [gap for each in samples for gap in np.split(each.chunk_gaps_s, np.cumsum(each.chunk_gap_counts)[:-1])]
+    ordered = [gaps[place] for place in order]
+
+    def column(name: str) -> Floats:
+        values: Floats = np.concatenate([_known_or_nan(each, getattr(each, name)) for each in samples])[order]
+        return values
+
+    def optional(name: str) -> Floats | None:
+        return None if all(getattr(each, name) is None for each in samples) else column(name)
+
+    errors = [error for each in samples for error in (each.errors or ("",) * each.size)]
+    answers = [each.ttft_s if each.ttft_answer_s is None else each.ttft_answer_s for each in samples]
+    joined = RequestSamples(
+        ok=np.concatenate([each.ok for each in samples])[order],
+        prompt_tokens=column("prompt_tokens"),
+        output_tokens=column("output_tokens"),
+        ttft_s=column("ttft_s"),
+        e2e_s=column("e2e_s"),
+        start_s=column("start_s"),
+        chunk_gaps_s=np.concatenate(ordered) if ordered else np.empty(0),
+        chunk_gap_counts=np.array([each.size for each in ordered], dtype=np.int64),
+        errors=tuple(errors[place] for place in order) if any(errors) else (),
+        scheduled_s=optional("scheduled_s"),
+        ttft_answer_s=None if all(each.ttft_answer_s is None for each in samples) else np.concatenate(answers)[order],
+        cached_tokens=optional("cached_tokens"),
+        chunks=optional("chunks"),
+    )
+    return Columns(
+        joined,
+        max(part.ended_s for part in parts),
+        sum(part.events for part in parts),
+        sum(part.coalesced for part in parts),
+        sum(part.resent for part in parts),
+        np.concatenate([part.dispatch_s for part in parts])[order],
+    )
+
+
+def _known_or_nan(samples: RequestSamples, values: Floats | None) -> Floats:
+    return np.full(samples.size, np.nan) if values is None else values
+
+
 def _column(moments: Sequence[int], started: int) -> Floats:
     # Whole nanoseconds are subtracted before they become doubles, which could not hold them.
     return (np.array(moments, dtype=np.int64) - started).astype(np.float64) * _S

@@ -7,6 +7,7 @@ pipe every few milliseconds; the two share one monotonic clock, and the age of w
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter_ns, process_time_ns
 
@@ -34,7 +35,7 @@ class Health:
     """The client during a point, in seconds and shares; None where it was not seen.
 
     `coalesced_share` is that of events which shared a read with an earlier one of their answer; `dispatch_p99_s` is how long a request
-    that was due waited in the client.
+    that was due waited in the client. Of several `processes`, shares and waits are those of the worst one, the rest are sums.
     """
 
     cpu_share: float
@@ -44,6 +45,12 @@ class Health:
     events: int = 0
     coalesced_share: float | None = None
     dispatch_p99_s: float | None = None
+    processes: int = 1
+
+    @property
+    def busy(self) -> bool:
+        """Whether a process of the client had little of its core left."""
+        return self.cpu_share > CPU_SHARE
 
     def with_events(self, events: int, coalesced: int, dispatch_s: Floats) -> "Health":
         """The same with how many events there were, how many shared a read, and how long due requests waited."""
@@ -53,7 +60,7 @@ class Health:
 
     def limited(self, itl_s: float | None) -> str | None:
         """Why the client was at its limit, as a sentence; None where it was not."""
-        if self.cpu_share > CPU_SHARE:
+        if self.busy:
             return f"The load client used {self.cpu_share:.0%} of a processor core: measure with less load, or from a faster machine."
         if self.lag_p99_s is not None and itl_s is not None and self.lag_p99_s > LAG_SHARE * itl_s:
             return (
@@ -61,6 +68,26 @@ class Health:
                 f"{itl_s * 1e3:.3g} ms: gaps between tokens hold waits of the client."
             )
         return None
+
+
+def worst_of(parts: Sequence[Health]) -> Health:
+    """The health of a client of several processes; at least one."""
+    events = sum(part.events for part in parts)
+    coalesced = sum(part.coalesced_share * part.events for part in parts if part.coalesced_share is not None)
+    return Health(
+        cpu_share=max(part.cpu_share for part in parts),
+        cpu_s=sum(part.cpu_s for part in parts),
+        lag_p50_s=_most([part.lag_p50_s for part in parts]),
+        lag_p99_s=_most([part.lag_p99_s for part in parts]),
+        events=events,
+        coalesced_share=coalesced / events if events else None,
+        dispatch_p99_s=_most([part.dispatch_p99_s for part in parts]),
+        processes=sum(part.processes for part in parts),
+    )
+
+
+def _most(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 class _Pipe(asyncio.Protocol):

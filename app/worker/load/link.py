@@ -8,6 +8,8 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from app.domain.addresses import Destination, all_allowed, refusal
 from app.domain.errors import PhaselineError
@@ -60,18 +62,29 @@ async def checked_address(destination: Destination, resolve: LookUp = look_up) -
     return answers[0]
 
 
+@dataclass(frozen=True)
+class Way:
+    """What another process needs for a link of its own: destination, checked address, and a file of certificates that vouch for it."""
+
+    destination: Destination
+    address: str
+    authority: Path | None = None
+
+
 class Link:
     """Connections to one checked address. Every one of them calls `finished(connection, exchange)` for each request sent."""
 
-    def __init__(
-        self, destination: Destination, address: str, certificates: ssl.SSLContext | None = None, connector: Connect = connect
-    ) -> None:
+    def __init__(self, destination: Destination, address: str, authority: Path | None = None, connector: Connect = connect) -> None:
+        self.way = Way(destination, address, authority)
         self._destination = destination
         self._address = address
-        self._certificates = certificates if destination.scheme == "https" else None
-        if destination.scheme == "https" and certificates is None:
-            self._certificates = ssl.create_default_context()
+        self._certificates = ssl.create_default_context(cafile=authority) if destination.scheme == "https" else None
         self._connector = connector
+
+    @classmethod
+    def along(cls, way: Way) -> "Link":
+        """A link as another process had it."""
+        return cls(way.destination, way.address, way.authority)
 
     async def open(self, finished: Callable[[Connection, Exchange], None]) -> Connection:
         """A connection that is ready to send. Raises Unreachable, and DestinationRefused where the address is not allowed."""

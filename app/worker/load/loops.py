@@ -7,7 +7,7 @@ before any answer is sent once more. A point ends early where nothing succeeds a
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter_ns
 
 from app.domain.errors import PhaselineError
@@ -20,14 +20,23 @@ _NS = 1_000_000_000
 _OPENED_AT_ONCE = 64
 MOST_CONNECTIONS = 4096
 FAILED_IN_A_ROW = 20
+Moment = Callable[[], Awaitable[int]]
 GIVEN_UP = "the point ended early: nothing succeeded any more"
 
 
-class _Loop(ABC):
-    """What both share: requests on their way, their time limit, idle connections, and the end."""
+async def now() -> int:
+    """This moment."""
+    return perf_counter_ns()
 
-    def __init__(self, link: Link, supply: Supply, timeout_s: float) -> None:
-        self._link, self._supply, self._timeout_s = link, supply, timeout_s
+
+class _Loop(ABC):
+    """What both share: requests on their way, their time limit, idle connections, and the end.
+
+    `begins` is asked when all is ready, and gives the moment that counts as the start.
+    """
+
+    def __init__(self, link: Link, supply: Supply, timeout_s: float, begins: Moment = now) -> None:
+        self._link, self._supply, self._timeout_s, self._begins = link, supply, timeout_s, begins
         self.answers = Answers()
         self.started = 0
         self.sent = 0
@@ -136,9 +145,17 @@ class ClosedLoop(_Loop):
     """`clients` requests in flight until `duration_s` have passed and `requests` were sent; clients start spread over `ramp_s`."""
 
     def __init__(
-        self, link: Link, supply: Supply, clients: int, duration_s: float, requests: int, timeout_s: float, ramp_s: float = 0.0
+        self,
+        link: Link,
+        supply: Supply,
+        clients: int,
+        duration_s: float,
+        requests: int,
+        timeout_s: float,
+        ramp_s: float = 0.0,
+        begins: Moment = now,
     ) -> None:
-        super().__init__(link, supply, timeout_s)
+        super().__init__(link, supply, timeout_s, begins)
         self._clients, self._duration_s, self._requests, self._ramp_s = clients, duration_s, requests, ramp_s
         self._waiting = clients
         self._end = 0
@@ -147,7 +164,7 @@ class ClosedLoop(_Loop):
         self._supply.prepare(2 * self._clients)
         connections = await self._opened(self._clients)
         loop = asyncio.get_running_loop()
-        self.started = perf_counter_ns()
+        self.started = await self._begins()
         self._end = self.started + round(self._duration_s * _NS)
         for index, connection in enumerate(connections):
             if self._ramp_s and index:
@@ -178,8 +195,16 @@ class ClosedLoop(_Loop):
 class OpenLoop(_Loop):
     """Requests due at `arrivals_s` from the start, whatever the server does; `ready` connections are open before it."""
 
-    def __init__(self, link: Link, supply: Supply, arrivals_s: Sequence[float], ready: int, timeout_s: float) -> None:
-        super().__init__(link, supply, timeout_s)
+    def __init__(
+        self,
+        link: Link,
+        supply: Supply,
+        arrivals_s: Sequence[float],
+        ready: int,
+        timeout_s: float,
+        begins: Moment = now,
+    ) -> None:
+        super().__init__(link, supply, timeout_s, begins)
         self._arrivals = arrivals_s
         self._ready = ready
         self._idle: list[Connection] = []
@@ -189,7 +214,7 @@ class OpenLoop(_Loop):
     async def _offer(self) -> None:
         self._supply.prepare(min(len(self._arrivals), 4 * self._ready))
         self._idle = await self._opened(min(self._ready, len(self._arrivals), MOST_CONNECTIONS))
-        self.started = perf_counter_ns()
+        self.started = await self._begins()
         for offset in self._arrivals:
             due = self.started + round(offset * _NS)
             while (wait := due - perf_counter_ns()) > 0:

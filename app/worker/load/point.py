@@ -15,6 +15,7 @@ from app.formats.phaseline_document import Point
 from app.formats.serving import SERVER_USAGE
 from app.worker.load.columns import Columns
 from app.worker.load.health import Health
+from app.worker.load.offering import Offered
 from app.worker.load.probe import Probed
 from app.worker.load.scrape import ServerFigures
 
@@ -41,19 +42,24 @@ class Shape:
 
 @dataclass(frozen=True)
 class Measured:
-    """A point's answers and what was seen around them; moments are Unix seconds (`began`) and seconds of the monotonic clock."""
+    """A point's answers and what was seen around them."""
 
     shape: Shape
     model: str
-    columns: Columns
-    health: Health
+    offered: Offered
     probed: Probed
-    began: float
-    window_s: tuple[float, float]
     warmup: RequestSamples | None
     server: ServerFigures | None
-    given_up: bool = False
-    late: int = 0
+
+    @property
+    def columns(self) -> Columns:
+        """The answers."""
+        return self.offered.columns
+
+    @property
+    def health(self) -> Health:
+        """The client meanwhile."""
+        return self.offered.health
 
 
 def point_of(measured: Measured) -> Point:
@@ -73,9 +79,9 @@ def point_of(measured: Measured) -> Point:
         load_mode="open" if shape.concurrency is None else "closed",
         measured_at="client",
         token_count_source=SERVER_USAGE if measured.probed.counts else CHUNKS,
-        started_at=datetime.fromtimestamp(measured.began, UTC).isoformat(),
+        started_at=datetime.fromtimestamp(measured.offered.began, UTC).isoformat(),
         duration_s=columns.ended_s,
-        window_s=measured.window_s,
+        window_s=measured.offered.window_s,
         concurrency=shape.concurrency,
         request_rate_per_s=shape.rate_per_s,
         sent=samples.size,
@@ -105,7 +111,7 @@ def _failed(measured: Measured) -> Point:
         model=measured.model,
         load_mode="open" if shape.concurrency is None else "closed",
         measured_at="client",
-        started_at=datetime.fromtimestamp(measured.began, UTC).isoformat(),
+        started_at=datetime.fromtimestamp(measured.offered.began, UTC).isoformat(),
         duration_s=measured.columns.ended_s,
         prompt_tokens=float(shape.prompt_tokens),
         output_tokens=float(shape.output_tokens),
@@ -147,12 +153,12 @@ def _warnings(measured: Measured, done: int) -> list[str]:
         mean = float(column[samples.ok].mean())
         if np.isfinite(mean) and abs(mean / asked - 1) > _OFF:
             said.append(f"Asked for {asked} {word} tokens and got {mean:.4g} on average, by the server's count.")
-    if measured.given_up:
+    if measured.offered.given_up:
         said.append("The point ended early: nothing succeeded any more.")
     if measured.columns.resent:
         said.append(f"{measured.columns.resent} requests were sent again: the server had closed the connection they were first sent on.")
-    if measured.late:
-        said.append(f"{measured.late} requests were put together when they were due already.")
+    if measured.offered.late:
+        said.append(f"{measured.offered.late} requests were put together when they were due already.")
     if measured.server is not None and measured.server.completed is not None and measured.server.completed != done:
         said.append(
             f"The server finished {measured.server.completed} requests meanwhile and {done} are ours: others used it, or some failed."

@@ -75,10 +75,10 @@ def tokens_per_word(few: tuple[int, int], many: tuple[int, int]) -> TokensPerWor
 
 
 class Prompts:
-    """Unique prompts in a reproducible order. Another `stream` of the same seed shares no prompt with this one."""
+    """Unique prompts in a reproducible order. Another `stream` or `share` of the same seed shares no prompt with this one."""
 
-    def __init__(self, seed: int, stream: int) -> None:
-        self._random = np.random.default_rng((seed, stream))
+    def __init__(self, seed: int, stream: int, share: int = 0) -> None:
+        self._random = np.random.default_rng((seed, stream, share))
 
     def next(self, words: int) -> bytes:
         """A prompt of so many words, in letters and spaces only."""

@@ -4,6 +4,7 @@ A staircase doubles the load from the last level given until the answered rate g
 """
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
@@ -14,18 +15,19 @@ from app.worker.load.arrivals import poisson, trace
 from app.worker.load.columns import columns
 from app.worker.load.health import Watch
 from app.worker.load.link import Link
-from app.worker.load.loops import ClosedLoop, OpenLoop
+from app.worker.load.loops import ClosedLoop
+from app.worker.load.offering import Load, Offered, offer
 from app.worker.load.point import Measured, Shape
 from app.worker.load.probe import Probed, probe
 from app.worker.load.prompts import Prompts, TokensPerWord
 from app.worker.load.request import Asking
 from app.worker.load.scrape import difference, scrape
+from app.worker.load.shares import offer_in_shares
 from app.worker.load.supply import Supply
 
 METHOD = "phaseline-load/1"
 GROWTH = 1.1
 MOST_CLIENTS, MOST_RATE = 4096, 100_000.0
-_TELL_S = 0.5
 _READY = 8
 # What the server counts after its last byte is sent needs a moment to be in its metrics.
 _SETTLE_S = 0.2
@@ -58,6 +60,7 @@ class Sweep:
     def __init__(self, parameters: EndpointSweep, asking: Asking, link: Link, tell: Tell) -> None:
         self._asked, self._asking, self._link, self._tell = parameters, asking, link, tell
         self._stream = 0
+        self._processes = parameters.processes or 1
         self.knees: list[Knee] = []
 
     async def probed(self) -> Probed:
@@ -94,36 +97,40 @@ class Sweep:
             last = found
 
     async def _point(self, shape: Shape, probed: Probed, watch: Watch) -> Measured:
+        """A point, measured anew from twice as many processes where one had no time left, as long as there are cores."""
+        while True:
+            found = await self._once(shape, probed, watch)
+            further = min(2 * self._processes, most_processes(), shape.concurrency or MOST_CLIENTS)
+            if self._asked.processes or not found.health.busy or further <= self._processes:
+                return found
+            self._processes = further
+
+    async def _once(self, shape: Shape, probed: Probed, watch: Watch) -> Measured:
         asked = self._asked
         words = (probed.words or TokensPerWord()).words(shape.prompt_tokens)
-        template = probed.asking.template(shape.output_tokens)
         arrivals = self._arrivals(shape)
-        warm = await self._warm_up(Supply(self._prompts(), template, words), shape)
+        warm = await self._warm_up(Supply(self._prompts(), probed.asking.template(shape.output_tokens), words), shape)
         before = await scrape(self._link, probed.asking)
-        supply = Supply(self._prompts(), template, words)
-        loop: ClosedLoop | OpenLoop
+        self._stream += 1
+        load = Load(probed.asking, words, shape.output_tokens, asked.timeout_s, asked.seed, self._stream)
         if shape.concurrency is None:
-            loop = OpenLoop(self._link, supply, arrivals, _connections_for(arrivals, warm), asked.timeout_s)
+            load = replace(load, arrivals_s=arrivals, ready=_connections_for(arrivals, warm))
         else:
-            loop = ClosedLoop(
-                self._link, supply, shape.concurrency, asked.duration_s, asked.min_requests, asked.timeout_s, ramp_s=asked.ramp_s
-            )
-        began, opened = time.time(), time.monotonic()
-        watch.mark()
-        telling = asyncio.ensure_future(self._telling(shape, loop, opened))
-        try:
-            await loop.run()
-        finally:
-            telling.cancel()
-        ended = time.monotonic()
-        busy = watch.health_of_loop()
-        pairs = loop.answers.finish()
-        found = columns(pairs, loop.started, shape.concurrency is None)
-        health = busy.with_events(found.events, found.coalesced, found.dispatch_s)
+            load = replace(load, clients=shape.concurrency, duration_s=asked.duration_s, requests=asked.min_requests, ramp_s=asked.ramp_s)
+        offered = await self._offered(load, shape, watch)
         await asyncio.sleep(_SETTLE_S if before is not None else 0)
         after = await scrape(self._link, probed.asking) if before is not None else None
-        server = difference(before, after)
-        return Measured(shape, asked.model, found, health, probed, began, (opened, ended), warm, server, loop.given_up, supply.late)
+        return Measured(shape, asked.model, offered, probed, warm, difference(before, after))
+
+    async def _offered(self, load: Load, shape: Shape, watch: Watch) -> Offered:
+        opened = time.monotonic()
+
+        def tell(ended: int) -> None:
+            self._tell(shape, ended, time.monotonic() - opened)
+
+        if self._processes == 1:
+            return await offer(load, self._link, watch, tell)
+        return await offer_in_shares(load, self._link.way, self._processes, tell)
 
     async def _warm_up(self, supply: Supply, shape: Shape) -> RequestSamples | None:
         """Requests of the point's shape that count for nothing but their own record; None where none are asked for."""
@@ -147,10 +154,10 @@ class Sweep:
         self._stream += 1
         return Prompts(self._asked.seed, self._stream)
 
-    async def _telling(self, shape: Shape, loop: ClosedLoop | OpenLoop, opened: float) -> None:
-        while True:
-            self._tell(shape, loop.ended, time.monotonic() - opened)
-            await asyncio.sleep(_TELL_S)
+
+def most_processes() -> int:
+    """Processes that can read at the same time: as many as this one may use cores."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _other_length(one: Shape, other: Shape) -> bool:
@@ -167,8 +174,8 @@ def _doubled(shape: Shape) -> Shape | None:
 
 
 def _answered_per_s(measured: Measured) -> float:
-    done = int(measured.columns.samples.ok.sum())
-    return done / measured.columns.ended_s if measured.columns.ended_s > 0 else 0.0
+    done = int(measured.offered.columns.samples.ok.sum())
+    return done / measured.offered.columns.ended_s if measured.offered.columns.ended_s > 0 else 0.0
 
 
 def _connections_for(arrivals: tuple[float, ...], warm: RequestSamples | None) -> int:

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvloop
 
@@ -50,13 +51,14 @@ async def offered(
     load: Load,
     api: Api = "chat",
     output_tokens: int = 5,
-    certificates: tuple[ssl.SSLContext, ssl.SSLContext] | None = None,
+    secured: ssl.SSLContext | None = None,
+    authority: Path | None = None,
 ) -> Outcome:
-    """A load of requests of ten words against a mock with `behaviour`; `certificates` are the server's and the client's."""
-    server = MockServer(behaviour, certificates[0] if certificates else None)
+    """A load of requests of ten words against a mock with `behaviour`; `secured` is its TLS, `authority` whom the client trusts."""
+    server = MockServer(behaviour, secured)
     port = await server.start()
-    destination = parse_destination(f"{'https' if certificates else 'http'}://127.0.0.1:{port}", LOOPBACK)
-    link = Link(destination, await checked_address(destination), certificates[1] if certificates else None)
+    destination = parse_destination(f"{'https' if secured else 'http'}://127.0.0.1:{port}", LOOPBACK)
+    link = Link(destination, await checked_address(destination), authority)
     supply = Supply(Prompts(0, 0), Asking(destination, "mock", api).template(output_tokens), 10)
     loop = load(link, supply)
     try:

@@ -1,7 +1,6 @@
 """The load client against a server with known times: what is counted, in which order, and what becomes of failures."""
 
 import asyncio
-import ssl
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from app.worker.load.events import NO_EVENTS
 from app.worker.load.link import Link, Unreachable
 from app.worker.load.loops import ClosedLoop, OpenLoop
 from benchmarks.mock_server import Behaviour
-from tests.worker.load.certificates import contexts
+from tests.worker.load.certificates import certified
 from tests.worker.load.driving import LOOPBACK, QUICK, closed, offered, run
 
 
@@ -155,12 +154,12 @@ def test_nothing_listens() -> None:
 
 @pytest.mark.parametrize("on_uvloop", [True, False])
 def test_tls_with_a_trusted_certificate(tmp_path: Path, on_uvloop: bool) -> None:
-    server, client = contexts(tmp_path)
-    found = run(offered(QUICK, closed(2, 4), certificates=(server, client)), on_uvloop)
+    server, authority = certified(tmp_path)
+    found = run(offered(QUICK, closed(2, 4), secured=server, authority=authority), on_uvloop)
     assert [(reply.error, len(reply.stamps)) for reply in found.replies] == [(None, 5)] * 4
 
 
 def test_tls_refuses_a_certificate_that_nobody_vouches_for(tmp_path: Path) -> None:
-    server, _ = contexts(tmp_path)
+    server, _ = certified(tmp_path)
     with pytest.raises(Unreachable, match="not trusted"):
-        run(offered(QUICK, closed(1, 1), certificates=(server, ssl.create_default_context())))
+        run(offered(QUICK, closed(1, 1), secured=server))

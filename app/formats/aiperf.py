@@ -9,6 +9,7 @@ and `aiperf_version`; the configuration is `endpoint.model_names` and `loadgen`,
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from app.domain.checks import Evidence
@@ -17,6 +18,7 @@ from app.domain.run import Distribution, MetricValue, RequestCounts, Run
 from app.domain.text import clean_text, duration, percent
 from app.formats import aiperf_records
 from app.formats.aiperf_devices import device_clocks, devices_of, gpu_name
+from app.formats.aiperf_server import is_server_export, part_of, with_server
 from app.formats.document import Document
 from app.formats.identity import NO_MODEL
 from app.formats.importer import Importer, json_decline
@@ -68,7 +70,15 @@ def parse(document: Document) -> list[Run]:
         return [_run_of_table(document.text)]
     if aiperf_records.matches(document) is None:
         return [aiperf_records.run_of_records(document, ID)]
-    return [_run(Record(entry.values, entry.where)) for entry in document.entries]
+    records = [Record(entry.values, entry.where) for entry in document.entries]
+    servers = {record.text("benchmark_id"): record for record in records if is_server_export(record)}
+    return [_beside(record, servers) for record in records if not is_server_export(record)]
+
+
+def _beside(record: Record, servers: Mapping[str | None, Record]) -> Run:
+    """A run, with its server's metrics where the upload has them too."""
+    run, server = _run(record), servers.get(record.text("benchmark_id"))
+    return run if server is None or not run.requests.completed else with_server(run, server)
 
 
 def _run_of_table(text: str) -> Run:
@@ -201,4 +211,4 @@ def _evidence(config: Record) -> Evidence:
     return Evidence(requested_prompt_tokens=asked["input_tokens"], requested_output_tokens=asked["output_tokens"], streamed=streamed)
 
 
-IMPORTER = Importer(ID, "AIPerf", matches, parse, version=5)
+IMPORTER = Importer(ID, "AIPerf", matches, parse, part_of=part_of, version=6)

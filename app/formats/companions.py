@@ -30,10 +30,12 @@ class Companion:
 
 
 _AIPERF = "profile_export_aiperf.json"
+_SERVER = ("summary.endpoints_configured",)
 COMPANIONS = (
     Companion("AIPerf's figures by time slice", _AIPERF, ("timeslices.timeslice_index",), "timeslice,metric,unit,stat,value"),
     Companion("AIPerf's figures by time slice", _AIPERF, ("timeslices.start_ns",)),
-    Companion("the server's metrics that AIPerf scraped", _AIPERF, ("summary.endpoints_configured", "metrics"), "endpoint,type,metric"),
+    Companion("the server's metrics that AIPerf scraped", f"{_AIPERF}, and this file with it in one upload", (*_SERVER, "metrics")),
+    Companion("the server's metrics that AIPerf scraped", _AIPERF, header="endpoint,type,metric"),
     Companion("the server's metrics that AIPerf scraped", _AIPERF, ("endpoint_url", "timestamp_ns", "metrics")),
     Companion("what AIPerf scraped of the server or its GPUs", _AIPERF, ("summary.endpoints_configured", "endpoints")),
     Companion("AIPerf's GPU telemetry", _AIPERF, ("telemetry_data", "timestamp_ns")),

@@ -12,13 +12,21 @@ SHARED_VERSION = 3
 
 
 @dataclass(frozen=True)
+class Part:
+    """A file that belongs to others of its upload: `result` names what they make together, `place` is where it stands among them."""
+
+    result: str
+    place: float
+
+
+@dataclass(frozen=True)
 class Importer:
     """One result format.
 
     `matches` answers None when the file is this format, else the reason why not; it looks at content, never at the file's name.
     `parse` gives one run for each operating point; it raises ImportRefused with a sentence when there is none to be had.
-    `place_among_parts` is there for a format whose files are results only together: None for a document that is whole, or another's, else
-    its place among the parts of one upload, which are then read as one file in that order.
+    `part_of` is there for a format whose files belong together: None for a document that is whole, or another's, else which result of one
+    upload it is a part of and its place among the parts, which are then read as one file in that order.
     `version` goes up by one whenever the same file gives anything else than before: stored runs of a lower one can be read again.
     """
 
@@ -26,7 +34,7 @@ class Importer:
     title: str
     matches: Callable[[Document], str | None]
     parse: Callable[[Document], list[Run]]
-    place_among_parts: Callable[[Document], float | None] | None = None
+    part_of: Callable[[Document], Part | None] | None = None
     version: int = 1
 
     @property

@@ -12,13 +12,15 @@ from app.formats.document import Document, archive_kind, read_document
 from app.formats.importer import Importer
 
 _JSON = (b"{", b"[")
+# Objects are whole by themselves, but for files that name the one benchmark they are of.
+_NAMES_ITS_BENCHMARK = b'"benchmark_id"'
 
 
 def joined_parts(files: Sequence[tuple[str, bytes]], importers: Sequence[Importer]) -> list[tuple[str, bytes]]:
-    """`files` as (name, bytes), the parts of each importer that has any as one file in the place of the first of them."""
+    """`files` as (name, bytes), the parts of each result as one file in the place of the first of them."""
     if len(files) < 2:
         return list(files)
-    parts = _parts(files, [importer for importer in importers if importer.place_among_parts is not None])
+    parts = _parts(files, [importer for importer in importers if importer.part_of is not None])
     together: list[tuple[str, bytes]] = []
     for index, file in enumerate(files):
         group = next((group for group in parts if index in group), None)
@@ -30,21 +32,21 @@ def joined_parts(files: Sequence[tuple[str, bytes]], importers: Sequence[Importe
 
 
 def _parts(files: Sequence[tuple[str, bytes]], importers: Sequence[Importer]) -> list[dict[int, tuple[Document, float]]]:
-    """For each importer the files that are parts for it, by index, with their places."""
-    found: list[dict[int, tuple[Document, float]]] = [{} for _ in importers]
+    """For each result the files that are parts of it, by index, with their places. Twins in one place are no parts of each other."""
+    found: dict[tuple[str, str], dict[int, tuple[Document, float]]] = {}
     for index, (name, data) in enumerate(files):
-        document = _text_document(name, data)
-        for group, importer in zip(found, importers, strict=True):
-            place = importer.place_among_parts(document) if document is not None and importer.place_among_parts is not None else None
-            if document is not None and place is not None:
-                group[index] = (document, place)
+        document = _document(name, data)
+        for importer in importers:
+            part = importer.part_of(document) if document is not None and importer.part_of is not None else None
+            if document is not None and part is not None:
+                found.setdefault((importer.id, part.result), {})[index] = (document, part.place)
                 break
-    return found
+    return [group for group in found.values() if len({place for _, place in group.values()}) == len(group)]
 
 
-def _text_document(name: str, data: bytes) -> Document | None:
-    """The file as text; None for JSON, which is whole in every format, and for what is refused anyway."""
-    if archive_kind(data) is not None or data.lstrip()[:1] in _JSON:
+def _document(name: str, data: bytes) -> Document | None:
+    """The file as it may be a part; None for what is whole by itself, and for what is refused anyway."""
+    if archive_kind(data) is not None or (data.lstrip()[:1] in _JSON and _NAMES_ITS_BENCHMARK not in data):
         return None
     try:
         return read_document(name, data)

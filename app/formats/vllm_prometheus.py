@@ -18,7 +18,7 @@ from app.domain.errors import ImportRefused
 from app.domain.run import Distribution, MetricValue, Rate, RequestCounts, Run, Workload
 from app.domain.text import clean_text, duration, percent
 from app.formats.document import Document
-from app.formats.importer import Importer
+from app.formats.importer import Importer, Part
 from app.formats.prometheus_histogram import Histogram
 from app.formats.prometheus_text import Scrape, read_scrapes
 from app.formats.record import whole_total
@@ -64,8 +64,8 @@ def matches(document: Document) -> str | None:
     return None
 
 
-def place_among_parts(document: Document) -> float | None:
-    """Where a single scrape stands among those of one upload, by how much its server had done; None for any other document."""
+def part_of(document: Document) -> Part | None:
+    """A single scrape belongs to the others of its upload, in the order of how much its server had done; None for any other document."""
     if matches(document) is not None:
         return None
     try:
@@ -75,7 +75,7 @@ def place_among_parts(document: Document) -> float | None:
     if len(scrapes) != 1:
         return None
     done = [value for name, series in scrapes[0].series.items() if name.endswith(("_total", "_count")) for value in series.values()]
-    return sum(done)
+    return Part("scrapes", sum(done))
 
 
 def parse(document: Document) -> list[Run]:
@@ -84,10 +84,15 @@ def parse(document: Document) -> list[Run]:
     if len(scrapes) == 1:
         raise ImportRefused(ALONE)
     before, after, between = in_series(scrapes)
-    runs = [run for model in _models(after) if (run := _run(Difference(before, after, model, between))) is not None]
+    runs = runs_between(before, after, between)
     if not runs:
         raise ImportRefused("No request finished between the two scrapes: take the second one when the benchmark has ended.")
     return runs
+
+
+def runs_between(before: Scrape, after: Scrape, between: tuple[Scrape, ...] = ()) -> list[Run]:
+    """One run for each model of which requests finished between two scrapes in order; none where none did."""
+    return [run for model in _models(after) if (run := _run(Difference(before, after, model, between))) is not None]
 
 
 def _models(scrape: Scrape) -> list[str | None]:
@@ -310,4 +315,4 @@ def _notes(between: Difference, run: Run, histograms: dict[str, Histogram]) -> l
     return notes
 
 
-IMPORTER = Importer(ID, "vLLM /metrics (two Prometheus scrapes)", matches, parse, place_among_parts=place_among_parts, version=2)
+IMPORTER = Importer(ID, "vLLM /metrics (two Prometheus scrapes)", matches, parse, part_of=part_of, version=2)

@@ -46,7 +46,7 @@ def refused(data: bytes, words: str) -> None:
     with pytest.raises(ImportRefused) as refusal:
         read_runs("x", data)
     assert words in refusal.value.reason
-    assert "belong to a run and are none by themselves: send profile_export_aiperf.json." in refusal.value.reason
+    assert "belong to a run and are none by themselves: send profile_export_aiperf.json" in refusal.value.reason
 
 
 def test_each_kind_has_an_example() -> None:

@@ -55,11 +55,42 @@ def _guidellm(bin_folder: Path, task: Task, scratch: Path) -> list[str]:
 def _aiperf(bin_folder: Path, task: Task, scratch: Path) -> list[str]:
     return [
         *(str(bin_folder / "aiperf"), "profile", "--model", "mock", "--url", f"http://127.0.0.1:{task.port}"),
-        *("--endpoint-type", "chat", "--streaming", "--use-server-token-count", "--tokenizer", "builtin", "--ui", "none"),
+        *(
+            "--endpoint-type",
+            "chat",
+            "--streaming",
+            "--use-server-token-count",
+            "--tokenizer",
+            str(_tokenizer(scratch / "tokenizer")),
+            "--ui",
+            "none",
+        ),
         *("--concurrency", str(task.streams), "--request-count", str(task.streams * task.requests)),
         *("--synthetic-input-tokens-mean", "100", "--output-tokens-mean", str(task.tokens), "--output-tokens-stddev", "0"),
         *("--output-artifact-dir", str(scratch)),
     ]
+
+
+def _tokenizer(folder: Path) -> Path:
+    """A tokenizer with a token for each byte, for a tool that makes prompts with one: nothing is fetched."""
+    # GPT-2's letters for bytes: printable ones stand for themselves, the others for letters from 256 on.
+    printable = [byte for byte in range(256) if byte in range(33, 127) or byte in range(161, 173) or byte >= 174]
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = {byte: chr(byte) for byte in printable} | {byte: chr(256 + place) for place, byte in enumerate(others)}
+    vocabulary = {letter: place for place, letter in enumerate([*sorted(letters.values()), "<s>", "</s>"])}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    whole = {
+        "version": "1.0",
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+        "pre_tokenizer": level,
+        "decoder": level,
+        "added_tokens": [],
+    }
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text(json.dumps(whole))
+    words = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(words))
+    return folder
 
 
 TOOLS: Mapping[str, Tool] = {
@@ -77,7 +108,7 @@ def stated(name: str, environment: Path, task: Task, scratch: Path, core: int | 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = tool.command(environment.absolute() / "bin", task, scratch)
     where = ["taskset", "-c", str(core)] if core is not None else []
-    variables = {**os.environ, **tool.variables, "HF_HUB_OFFLINE": "1"}
+    variables = {**os.environ, **tool.variables}
     subprocess.run([*where, *command], cwd=scratch, env=variables, capture_output=True, timeout=_LIMIT_S, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     path = next(scratch.rglob(tool.result))

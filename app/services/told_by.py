@@ -14,6 +14,7 @@ NUMBERS: Mapping[str, tuple[str, ...]] = {
     "running_cap": ("max_num_seqs", "max_running_requests", "max_batch_size", "n_seq_max"),
     "graph_limit": ("cuda_graph_max_bs", "max_cudagraph_capture_size", "cuda_graph_max_batch_size"),
     "pool_tokens": ("kv_cache_size_tokens", "max_total_num_tokens", "max_total_tokens"),
+    "served_prompt_tokens": ("server_prompt_tokens",),
     "preemptions": ("preemptions", "num_preemptions"),
 }
 SHARES: Mapping[str, tuple[str, ...]] = {"pool_used_share": ("kv_cache_usage_max",)}

@@ -25,8 +25,9 @@ ChangedCosts = Callable[[Costs], Costs]
 class Client:
     """What stands between the server's tokens and the client's clock.
 
-    `delay_s` is on the client's own host, before its clock sees a first token; `front_end_s` in the server, before the engine; `gathered`
-    deliveries reach the client together; the first `cold` requests take `cold_s` more.
+    `delay_s` lies outside the server, between the client's clock and its door: it holds up every request, and in a closed loop the next one
+    with it; `front_end_s` lies in the server, before the engine; `gathered` deliveries reach the client together; the first `cold` requests
+    take `cold_s` more.
     """
 
     delay_s: float = 0.0
@@ -41,7 +42,8 @@ class Deployment:
     """One side of a pair. `costs` is a change to the simulator's tables; `pool_share` scales the
     memory for caches; `strangers` are another tenant's requests, which share the server and whose tokens the client does not see.
 
-    `settings` are what the engine says about its own configuration where it says it, `clocks` the device's in Hz.
+    `settings` are what the engine says about its own configuration where it says it, and differ from its defaults; `version` is that of the
+    engine's software; `clocks` are the device's in Hz.
     """
 
     model: ModelEntry
@@ -55,6 +57,7 @@ class Deployment:
     strangers: "ServedLoad | None" = None
     client: Client = field(default_factory=Client)
     settings: Mapping[str, str] = field(default_factory=dict)
+    version: str = "1.4.0"
     clocks: tuple[float, float] = (1.98e9, 2.619e9)
 
     def with_request(self, **changes: object) -> "Deployment":
@@ -64,11 +67,12 @@ class Deployment:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A deployment's stream: what was sent, which requests are the client's own, and what became of them."""
+    """A deployment's stream: what was sent, which requests are the client's own, what became of them, and how large the pool was."""
 
     sent: Sending
     own: npt.NDArray[np.bool_]
     stream: Stream
+    pool_tokens: float
 
 
 def serve(deployment: Deployment, noise: Noise, random: np.random.Generator) -> Served:
@@ -86,7 +90,7 @@ def serve(deployment: Deployment, noise: Noise, random: np.random.Generator) -> 
     if deployment.pool_tokens is not None:
         pool = deployment.pool_tokens * simulator.costs.kv_each_bytes
         limits = limits._replace(pool_bytes=pool, admit_bytes=pool * (limits.admit_bytes / limits.pool_bytes))
-    limits = limits._replace(parallel_s=limits.parallel_s + deployment.client.front_end_s)
+    limits = limits._replace(parallel_s=limits.parallel_s + deployment.client.front_end_s + deployment.client.delay_s)
     efficiency = prompt_efficiency(simulator.question, sent.prompt)
     stream = watched(
         _lists(deployment.costs(simulator.costs)),
@@ -97,7 +101,7 @@ def serve(deployment: Deployment, noise: Noise, random: np.random.Generator) -> 
         noise,
         random,
     )
-    return Served(sent, own, stream)
+    return Served(sent, own, stream, limits.pool_bytes / simulator.costs.kv_each_bytes)
 
 
 def _with_strangers(sent: Sending, deployment: Deployment) -> tuple[Sending, npt.NDArray[np.bool_]]:

@@ -1,7 +1,14 @@
 """A stream as an importer hands it over: what the client saw of its own requests, and what its tools report beside them.
 
 Three kinds of tools, as they are met: a client that times a stream and nothing else; one that also stores the engine's own configuration;
-one that besides reads the server's metrics and the device's clocks. Nothing that no such tool reports is handed over.
+one that besides reads the server's metrics and the device's clocks. Nothing that no such tool reports is handed over, and what such tools
+report whatever was changed is handed over whatever was changed:
+
+settings   version and flags, those at their defaults too (SGLang's `server_info`, flags under vLLM's `--metadata`); SGLang's says the size
+           of its pool as well (`max_total_num_tokens`), and vLLM's client (0.33) stores the server's own TTFT and queue of each request
+           (`server_ttfts`, `server_queue_times`)
+server     the same of any engine; means of the server's histograms; its counters between two scrapes, which count every tenant's requests
+           (vLLM: `prompt_tokens_total`, `num_preemptions_total`); the pool (`cache_config_info`); the device's clocks (NVML)
 """
 
 from dataclasses import dataclass, replace
@@ -21,6 +28,7 @@ Tools = Literal["client", "settings", "server"]
 TOOLS: tuple[Tools, ...] = ("client", "settings", "server", "settings", "server")
 # A client's timer and the counters of a server are not exact.
 COUNTER_NOISE = 0.002
+_DEFAULTS = {"enforce_eager": "False", "cuda_graph_max_bs": "256", "enable_lora": "False", "cpu_offload_gb": "0"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +50,7 @@ def handed(deployment: Deployment, served: Served, tools: Tools, noise: Noise, r
     run = Run(
         format="generic",
         engine=deployment.engine.slug,
+        engine_version=deployment.version if tools != "client" else None,
         model=deployment.model.name,
         hardware=deployment.hardware.slug,
         devices=deployment.request.tp,
@@ -62,7 +71,7 @@ def handed(deployment: Deployment, served: Served, tools: Tools, noise: Noise, r
             request_rate_per_s=load.request_rate_per_s,
         ),
         requests=RequestCounts(own.size, own.size, 0),
-        metrics={**request_distributions(samples), **(_server(served, own, deployment, random) if tools == "server" else {})},
+        metrics={**request_distributions(samples), **_beside(served, own, deployment, tools, random)},
         samples=samples,
         labels=_labels(deployment, served, tools),
     )
@@ -76,10 +85,10 @@ def _mode(deployment: Deployment) -> LoadMode:
 
 
 def _seen(deployment: Deployment, served: Served, own: npt.NDArray[np.int64], noise: Noise, random: np.random.Generator) -> _Seen:
-    """Deliveries after the client's delay, gathered by what stands between, on a clock that is not exact."""
+    """Deliveries as they reach the client, late where it is cold, gathered by what stands between, on a clock that is not exact."""
     client, start, firsts, ends, gaps = deployment.client, served.stream.sent_s[own], [], [], []
     for place, index in enumerate(own):
-        late = client.delay_s + (client.cold_s if place < client.cold else 0.0)
+        late = client.cold_s if place < client.cold else 0.0
         moments = (
             served.stream.deliveries_s[index] + late + np.abs(random.normal(0.0, noise.clock_s, served.stream.deliveries_s[index].size))
         )
@@ -115,16 +124,39 @@ def _samples(served: Served, own: npt.NDArray[np.int64], seen: _Seen, deployment
     )
 
 
+def _beside(
+    served: Served, own: npt.NDArray[np.int64], deployment: Deployment, tools: Tools, random: np.random.Generator
+) -> dict[str, Distribution]:
+    """What the server's own clock says, as far as the tool reads it."""
+    if tools == "server":
+        return _server(served, own, deployment, random)
+    if tools == "settings" and deployment.engine.slug == "vllm":
+        found = {"queue_s": statistics(_queues(served)[own]), "server_ttft_s": statistics(_server_first_tokens(served, deployment)[own])}
+        return {key: value for key, value in found.items() if value is not None}
+    return {}
+
+
+def _queues(served: Served) -> Floats:
+    waited: Floats = served.stream.admitted_s - served.stream.arrived_s
+    return waited
+
+
+def _server_first_tokens(served: Served, deployment: Deployment) -> Floats:
+    """TTFT by the server's clock, which starts when the request is at its door."""
+    firsts = np.asarray([times[0] for times in served.stream.deliveries_s])
+    found: Floats = firsts - served.stream.sent_s - deployment.client.delay_s
+    return found
+
+
 def _server(served: Served, own: npt.NDArray[np.int64], deployment: Deployment, random: np.random.Generator) -> dict[str, Distribution]:
     """Means of the server's own histograms and of the device's clocks; a server counts every tenant's requests."""
     stream = served.stream
     firsts = np.asarray([times[0] for times in stream.deliveries_s])
-    arrived = stream.arrived_s
     clock = 1 + random.normal(0.0, COUNTER_NOISE, 5)
     found = {
-        "queue_s": statistics((stream.admitted_s - arrived) * clock[0]),
+        "queue_s": statistics(_queues(served) * clock[0]),
         "prefill_s": statistics((firsts - stream.admitted_s) * clock[1]),
-        "server_ttft_s": statistics((firsts - stream.sent_s)[own] * clock[2]),
+        "server_ttft_s": statistics(_server_first_tokens(served, deployment)[own] * clock[2]),
         "sm_clock_hz": Distribution(mean=deployment.clocks[0] * clock[3], n=60),
         "memory_clock_hz": Distribution(mean=deployment.clocks[1] * clock[4], n=60),
     }
@@ -136,11 +168,13 @@ def _labels(deployment: Deployment, served: Served, tools: Tools) -> dict[str, s
     if tools == "client":
         return {}
     schedule = deployment.schedule
-    labels = {"max_num_batched_tokens": str(schedule.chunk), "max_num_seqs": str(schedule.cap), "enforce_eager": "False"}
+    labels = {"max_num_batched_tokens": str(schedule.chunk), "max_num_seqs": str(schedule.cap), **_DEFAULTS}
     labels["speculative_num_steps"] = str(deployment.request.draft_tokens)
     labels |= deployment.settings
+    if np.isfinite(served.pool_tokens) and (tools == "server" or deployment.engine.slug == "sglang"):
+        labels["kv_cache_size_tokens"] = f"{served.pool_tokens:.0f}"
     if tools == "server":
-        labels |= {"preemptions": str(served.stream.preemptions)}
+        labels |= {"preemptions": str(served.stream.preemptions), "server_prompt_tokens": str(int(served.sent.prompt.sum()))}
         if np.isfinite(served.stream.pool_peak):
             labels["kv_cache_usage_max"] = f"{served.stream.pool_peak:.4f}"
     return labels

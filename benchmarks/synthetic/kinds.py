@@ -34,6 +34,8 @@ _SERVED = (
     ("qwen3-30b-a3b", "h100-sxm5-80gb", 1),
 )
 _ENGINES = ("vllm", "sglang", "tensorrt-llm")
+# A kernel is a piece of software: it got slower because another one runs. What else costs time in a step comes with a version or without.
+_NEXT_VERSION = "1.5.0"
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,13 @@ def _launched_singly_above(rows: int, more_s: float) -> Callable[[Costs], Costs]
 
 
 def _itself(catalog: Catalog, random: Random) -> Pair:
+    """Nothing was changed, or nothing that matters: every other pair has an upgrade in between."""
     base = world(catalog, random)
-    return base, base
+    return base, _upgraded_or_not(base, random)
+
+
+def _upgraded_or_not(deployment: Deployment, random: Random) -> Deployment:
+    return replace(deployment, version=_NEXT_VERSION) if random.random() < 0.5 else deployment
 
 
 def _smaller_budget(catalog: Catalog, random: Random) -> Pair:
@@ -227,12 +234,12 @@ def _adapters(catalog: Catalog, random: Random) -> Pair:
 
 def _fixed_step(catalog: Catalog, random: Random) -> Pair:
     base = world(catalog, random)
-    return base, replace(base, costs=_slower_decode(step_s=float(random.uniform(0.002, 0.01))))
+    return base, _upgraded_or_not(replace(base, costs=_slower_decode(step_s=float(random.uniform(0.002, 0.01)))), random)
 
 
 def _each_sequence(catalog: Catalog, random: Random) -> Pair:
     base = world(catalog, random, clients=(8, 16, 32))
-    return base, replace(base, costs=_slower_decode(sequence_s=float(random.uniform(0.0003, 0.0015))))
+    return base, _upgraded_or_not(replace(base, costs=_slower_decode(sequence_s=float(random.uniform(0.0003, 0.0015)))), random)
 
 
 def _longer_prompts(catalog: Catalog, random: Random) -> Pair:
@@ -311,12 +318,12 @@ def _strangers(catalog: Catalog, random: Random) -> Pair:
 
 def _decode_kernel(catalog: Catalog, random: Random) -> Pair:
     base = world(catalog, random)
-    return base, replace(base, costs=_slower_decode(by=float(random.uniform(1.12, 1.6))))
+    return base, replace(base, costs=_slower_decode(by=float(random.uniform(1.12, 1.6))), version=_NEXT_VERSION)
 
 
 def _prompt_kernel(catalog: Catalog, random: Random) -> Pair:
     base = world(catalog, random)
-    return base, replace(base, costs=_slower_prompts(float(random.uniform(1.2, 1.8))))
+    return base, replace(base, costs=_slower_prompts(float(random.uniform(1.2, 1.8))), version=_NEXT_VERSION)
 
 
 def _prompts_on_host(catalog: Catalog, random: Random) -> Pair:

@@ -16,6 +16,8 @@ from benchmarks.synthetic.stream import QUIET, Noise
 
 # A phase whose undisturbed time moves by less stands still, by more it moved; between the two there is no right answer: drawn anew.
 STANDS_STILL, MOVED = 0.01, 0.07
+# Of the time that was added before the first token, the part in the queue from which it lies there or does not; between them as well.
+NOT_QUEUED, QUEUED = 0.4, 0.6
 _TRIES = 60
 
 
@@ -53,7 +55,7 @@ def draw(catalog: Catalog, kind: Kind, tools: Tools, seed: int, noise: Noise) ->
 def _phase(kind: Kind, sides: tuple[Deployment, Deployment], quiet: list[Served]) -> Phase | None:
     """The phase that moved, by the statistics that a comparison may use.
 
-    None where one of them moved by an amount in doubt, or nothing did although something was changed.
+    None where one of them moved by an amount in doubt, its place is in doubt, or nothing moved although something was changed.
     """
     still = np.random.default_rng(0)
     runs = [handed(side, each, "server", QUIET, still) for side, each in zip(sides, quiet, strict=True)]
@@ -76,7 +78,10 @@ def _phase(kind: Kind, sides: tuple[Deployment, Deployment], quiet: list[Served]
         return "prefill"
     if not moved_first:
         return "none" if kind.cause is None or kind.cause == "R30" else None
-    return kind.place or ("queue" if _share(runs, "queue_s") > 0.5 else "prefill")
+    if kind.place is not None:
+        return kind.place
+    queued = _share(runs, "queue_s")
+    return None if NOT_QUEUED < queued < QUEUED else "queue" if queued >= QUEUED else "prefill"
 
 
 def _share(runs: list[Run], key: str) -> float:

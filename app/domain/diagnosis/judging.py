@@ -1,7 +1,8 @@
 """Rules against observables: which causes are offered, in which order, what rules the others out, and which run would decide.
 
-A cause is offered when its pattern holds and no separating sign speaks against it. Offered causes are ranked by the signs that are there,
-stated facts before times, then by the share of their signs that is, then by the order of the table. Where the evidence does not decide
+A cause is offered when its pattern holds and no separating sign rules it out. Offered causes are ranked by the signs that are there, stated
+facts before times, then by the share of their signs that is, then by the order of the table; those that a sign speaks against without
+ruling them out come behind the others. Where the evidence does not decide
 between two causes of one phase, the answer is the run that would.
 """
 
@@ -37,6 +38,8 @@ MISSING: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {
     "extra_like_step": ("the step at several loads", {"concurrency": [1, 8, 16, 32, 64]}),
     "prompt_settings_moved": ("the settings of both servers", None),
     "step_settings_moved": ("the settings of both servers", None),
+    "software_changed": ("the version of both engines", None),
+    "others_prompt_share_added": ("the server's own count of prompt tokens", None),
     "step_bytes_settings_moved": ("the formats of weights and cache of both", None),
     "binding_cap_change": ("the limit of running sequences of both", None),
     "pool_used_share_other": ("how full the pool of the cache was", None),
@@ -69,7 +72,10 @@ MISSING: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One offered (or ruled out) cause with what speaks for it: `evidence` are the signs that hold, `against` those that do not."""
+    """One offered (or ruled out) cause with what speaks for it: `evidence` are the signs that hold, `against` those that do not.
+
+    `doubted`: a sign speaks against it that does not rule it out.
+    """
 
     rule: Rule
     rank: int | None
@@ -80,6 +86,7 @@ class Finding:
     sums: tuple[str, ...]
     missing: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
+    doubted: bool = False
 
     @property
     def decided(self) -> bool:
@@ -107,8 +114,9 @@ def judge(observed: Observed, rules: Sequence[Rule] = RULES) -> tuple[tuple[Find
             continue
         states = [(sign, sign.holds(seen)) for sign in rule.separating]
         against = [sign for sign, state in states if state is False]
-        (out if against else offered).append(_finding(rule, seen, states, against))
-    ranked = sorted(offered, key=lambda found: (-found.weight, -found.signs / found.of))
+        ruled_out = any(sign.rules_out for sign in against)
+        (out if ruled_out else offered).append(_finding(rule, seen, states, against))
+    ranked = sorted(offered, key=lambda found: (found.doubted, -found.weight, -found.signs / found.of))
     return tuple(_ranked(found, place) for place, found in enumerate(ranked, 1)), tuple(out)
 
 
@@ -128,6 +136,7 @@ def _finding(rule: Rule, seen: Seen, states: Sequence[tuple[Sign, bool | None]],
         sums=sums,
         missing=tuple(unknown),
         against=words_of(against, seen),
+        doubted=bool(against),
     )
 
 

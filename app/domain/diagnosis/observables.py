@@ -7,7 +7,7 @@ control that tells load from work.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf, isfinite
+from math import isfinite
 
 from app.domain.attribution import attribute
 from app.domain.comparison import LENGTH_TOLERANCE
@@ -16,16 +16,14 @@ from app.domain.diagnosis.changes import Seen, changed, moved
 from app.domain.diagnosis.curves import Level, along, axis_of, device_curve, load_curve, place, prompt_curve, step_in_batch
 from app.domain.diagnosis.floors import counted, floors, shares
 from app.domain.diagnosis.repeats import repeats, spread
+from app.domain.diagnosis.settings import settings_changes
 from app.domain.diagnosis.subject import Setup, Subject
-from app.domain.diagnosis.thresholds import NOISE, SAME_SETTING
+from app.domain.diagnosis.thresholds import NOISE
 from app.domain.diagnosis.within import within_runs
 from app.domain.observed import observed
 from app.domain.run import Run
 
-SWITCHES = ("eager", "adapters", "constrained", "speculative", "disaggregated")
-
-
-MEASURED_IN_ROWS = frozenset({"bimodal_itl", "cold_start_outliers", "mean_dominated_by_outlier"})
+MEASURED_IN_ROWS = frozenset({"bimodal_itl", times.OPENING_WAVE, "mean_dominated_by_outlier"})
 
 
 @dataclass(frozen=True)
@@ -145,15 +143,19 @@ def observe_pair(base: Subject, other: Subject, told: Seen | None = None) -> Obs
     sides = {"base": observe(base), "other": observe(other)}
     figures: dict[str, float] = {f"{name}_{side}": value for side, seen in sides.items() for name, value in seen.figures.items()}
     figures["noise"] = noise(base, other)
-    figures |= {**_phases(pairs), **_whole(a, b), **_setup_changes(base.setup, other.setup, a, b)}
+    figures |= {**_phases(pairs), **_whole(a, b), **settings_changes(base.setup, other.setup, a, b)}
     figures |= {**_inside_first_token(a, b), **_clocks(a, b), **_against_load(pairs), **_bytes_ratio(figures)}
     figures |= {**_waits(other.setup, a, b, figures), **_bursts(pairs)}
     # What two deployments show at several loads is surer than what the rows of one load show.
     figures = {**within_runs(a, b), **figures}
     figures |= _themselves(figures)
     figures |= {**_jumps(figures), **_opening_waves(a, b)}
-    if "first_itself_change" in figures and figures.get("step_itself_change", -1.0) > -1:
-        figures["first_over_step_factor"] = (1 + figures["first_itself_change"]) / (1 + figures["step_itself_change"])
+    first_alone = figures.get("lone_ttft_change", figures.get("first_itself_change"))
+    if first_alone is not None and figures.get("step_itself_change", -1.0) > -1:
+        figures["first_over_step_factor"] = (1 + first_alone) / (1 + figures["step_itself_change"])
+    phases = [figures[name] for name in ("ttft_change", "itl_change") if name in figures]
+    if phases:
+        figures["worse_phase_change"] = max(phases)
     if "ttft_change" in figures and figures.get("itl_change", -1.0) > -1:
         figures["ttft_over_itl_factor"] = (1 + figures["ttft_change"]) / (1 + figures["itl_change"])
     if "output_change" in figures:
@@ -182,7 +184,7 @@ def _themselves(figures: Seen) -> dict[str, float]:
 
 def _opening_waves(a: Run, b: Run) -> dict[str, float]:
     """By how much the opening wave raises the mean first token more than it did before, as a share of the others' mean."""
-    flags = [next((flag.figures for flag in run.flags if flag.flag == "cold_start_outliers"), {}) for run in (a, b)]
+    flags = [next((flag.figures for flag in run.flags if flag.flag == times.OPENING_WAVE), {}) for run in (a, b)]
     if not all("mean_rest_s" in found for found in flags[1:]):
         return {}
     raised = [found["mean_all_s"] - found["mean_rest_s"] if "mean_rest_s" in found else 0.0 for found in flags]
@@ -246,10 +248,14 @@ def _whole(a: Run, b: Run) -> Seen:
     found: dict[str, float] = {}
     parts = attribute(a, b)
     if parts is not None:
-        found["total_added_s"], found["remainder_s"] = parts.total_s, parts.remainder_s
+        found["total_added_s"] = parts.total_s
+        if times.means_of(a, b, "ttft_s") is not None and times.means_of(a, b, "itl_s") is not None:
+            # Of statistics that are no means, nothing adds up.
+            found["remainder_s"] = parts.remainder_s
         if parts.base_total_s > 0 and parts.other_total_s > 0:
             found["total_change"] = parts.total_s / parts.base_total_s
-            found["remainder_share"] = abs(parts.remainder_s) / max(parts.base_total_s, parts.other_total_s)
+            if "remainder_s" in found:
+                found["remainder_share"] = abs(parts.remainder_s) / max(parts.base_total_s, parts.other_total_s)
     step, outputs = times.steps(a, b), (a.workload.output_tokens_mean, b.workload.output_tokens_mean)
     first = times.first_tokens(a, b)
     if step is not None and outputs[0] is not None and outputs[1] is not None:
@@ -272,71 +278,15 @@ def _whole(a: Run, b: Run) -> Seen:
     return found
 
 
-def _setup_changes(base: Setup, other: Setup, a: Run, b: Run) -> Seen:
-    """Settings that both sides say and that differ, as quantities: chunks of a prompt, switches turned on, widths, shares."""
-    found: dict[str, float] = {}
-    if base.chunk_budget_tokens and other.chunk_budget_tokens:
-        found["budget_change"] = -1.0 if base.chunk_budget_tokens == inf else other.chunk_budget_tokens / base.chunk_budget_tokens - 1
-        if base.chunk_budget_tokens == other.chunk_budget_tokens:
-            found["budget_change"] = 0.0
-        if a.workload.prompt_tokens_mean and b.workload.prompt_tokens_mean:
-            chunks = _chunks(a, base.chunk_budget_tokens), _chunks(b, other.chunk_budget_tokens)
-            found |= {"chunks_base": chunks[0], "chunks_other": chunks[1], "chunks_added": chunks[1] - chunks[0]}
-    for switch in SWITCHES:
-        before, after = getattr(base, switch), getattr(other, switch)
-        if before is not None and after is not None:
-            found[f"{switch}_added"] = after - before
-    for name in ("bytes_per_parameter", "kv_element_bytes", "fast_share", "running_cap", "graph_limit", "devices", "pool_tokens"):
-        found |= changed(name, getattr(base, name), getattr(other, name))
-    if base.running_cap is not None and other.running_cap is not None and a.workload.concurrency:
-        # A limit above the number of clients binds nobody.
-        limits = (min(cap, float(a.workload.concurrency)) for cap in (base.running_cap, other.running_cap))
-        found |= changed("binding_cap", *limits)
-    if base.cached_share is not None and other.cached_share is not None:
-        found["cached_share_added"] = other.cached_share - base.cached_share
-    if base.preemptions is not None and other.preemptions is not None:
-        found["preemptions_added"] = other.preemptions - base.preemptions
-    formats = [found[name] for name in ("bytes_per_parameter_change", "kv_element_bytes_change") if name in found]
-    if formats:
-        found["step_bytes_settings_moved"] = float(any(abs(value) > SAME_SETTING for value in formats))
-    return {**found, **_settings_moved(found)}
-
-
-# Settings that move a phase by themselves, each with the least change of it that counts as one.
-_OF_PROMPT = (
-    "budget_change",
-    "chunks_added",
-    "cached_share_added",
-    "bytes_per_parameter_change",
-    "kv_element_bytes_change",
-    "devices_change",
-)
-_OF_STEP = ("bytes_per_parameter_change", "kv_element_bytes_change", "fast_share_change", "devices_change", "speculative_added")
-_OF_BOTH = ("eager_added", "adapters_added", "constrained_added", "disaggregated_added")
-
-
-def _settings_moved(changes: Seen) -> dict[str, float]:
-    """How many of the known settings that act on a phase are not the same; no entry where none is known on both sides."""
-    found = {}
-    for name, settings in (("prompt_settings_moved", _OF_PROMPT), ("step_settings_moved", _OF_STEP)):
-        known = [changes[each] for each in (*settings, *_OF_BOTH) if each in changes]
-        if known:
-            found[name] = float(sum(abs(value) > SAME_SETTING for value in known))
-    return found
-
-
-def _chunks(run: Run, budget: float) -> float:
-    return 1.0 if budget == inf else float(ceil((run.workload.prompt_tokens_mean or 0.0) / budget))
-
-
 def _inside_first_token(a: Run, b: Run) -> Seen:
     """Which part of the first token's change lies in the queue, at the server, or outside it: ttft less the server's own.
 
-    The parts are means. Where the mean TTFT is withheld they are parts of the change that the server itself saw.
+    The parts are means of all requests, and so is the whole: where an opening wave has its mean TTFT withheld, what the flag says of all.
+    Where there is no such mean, they are parts of the change that the server itself saw.
     """
     found: dict[str, float] = {}
     pairs = {name: times.pair_of(a, b, f"{name}_s") for name in ("queue", "server_ttft", "prefill")}
-    server, client = pairs["server_ttft"], times.means_of(a, b, "ttft_s")
+    server, client = pairs["server_ttft"], _mean_first_tokens(a, b)
     whole = client or (server if times.pair_of(a, b, "ttft_s") is not None else None) or times.first_tokens(a, b)
     if whole is None or whole[0] == whole[1]:
         return found
@@ -357,6 +307,16 @@ def _inside_first_token(a: Run, b: Run) -> Seen:
     if idle[0] is not None and idle[1] is not None:
         found["idle_added_s"] = idle[1] - idle[0]
     return found
+
+
+def _mean_first_tokens(a: Run, b: Run) -> tuple[float, float] | None:
+    """The mean TTFT of all requests on both sides, those of an opening wave among them; None where one side has none that may be used."""
+    means = [
+        next((flag.figures["mean_all_s"] for flag in run.flags if flag.flag == times.OPENING_WAVE and "mean_all_s" in flag.figures), None)
+        or times.stat_of(run, "ttft_s", "mean")
+        for run in (a, b)
+    ]
+    return None if means[0] is None or means[1] is None else (means[0], means[1])
 
 
 def _clocks(a: Run, b: Run) -> Seen:

@@ -38,12 +38,15 @@ def _cold(findings: Sequence[Finding]) -> Phase:
 
 def _place_of_first_token(figures: Seen, findings: Sequence[Finding]) -> Phase:
     """Where before the first token the time lies: by the server's clocks, by the stream, by requests that met no queue, by the cause."""
-    if figures.get("queue_share_of_change", 0.0) > MOSTLY:
-        return "queue"
     if findings and findings[0].rule.phase == "transport":
         return "transport"
+    if figures.get("queue_share_of_change", 0.0) > MOSTLY:
+        return "queue"
     if figures.get("outside_server_share_of_change", 0.0) > MOSTLY:
         return "client"
+    if "queue_share_of_change" in figures:
+        # The server's own clock says that it is not its queue.
+        return _within_first_token(findings) or "prefill"
     if "lone_ttft_change" in figures:
         added = figures.get("ttft_added_s", 0.0)
         if added > 0 and figures["lone_ttft_added_s"] < MOSTLY * added:

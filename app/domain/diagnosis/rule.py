@@ -33,6 +33,7 @@ class Sign:
     low: float = 0.0
     high: float = 0.0
     weight: int = 1
+    rules_out: bool = True
 
     def holds(self, seen: Seen) -> bool | None:
         """Whether the sign is there; None where its observable is not known."""
@@ -130,6 +131,11 @@ def fact(sign: Sign) -> Sign:
 def silent(sign: Sign) -> Sign:
     """The sign as one that rules a cause out where it does not hold, and where it does speaks for it no more than for others."""
     return replace(sign, weight=0)
+
+
+def doubted(sign: Sign) -> Sign:
+    """The sign as one without which a cause is less likely than any other offered, and not ruled out."""
+    return replace(sign, rules_out=False)
 
 
 def told(template: str, seen: Seen) -> str | None:

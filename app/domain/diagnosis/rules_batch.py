@@ -1,6 +1,6 @@
 """Rules about a step among others: the batch, graphs, the pool of the cache, prompts of others, chunks: R08, R09, R11 to R14."""
 
-from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, flagged, rose, still, within
+from app.domain.diagnosis.rule import Advice, Rule, above, below, doubted, fact, fell, flagged, rose, still, within
 from app.domain.diagnosis.signs import FIRST_SLOWER, FLOOR, ITL, SLOWER, STEP_SLOWER, STEP_STILL
 from app.domain.diagnosis.thresholds import GOOD, JUMPED, LOAD_ONLY, MOSTLY, NOISE, ORDINARY, POOL_FULL, SAME_KIND, SAME_SETTING, STEP
 
@@ -29,11 +29,13 @@ BATCH_RULES = (
         "decode",
         (STEP_SLOWER, above("floor_change", NOISE, "The floor by bytes moved by {floor_change}: {floor_s_base} → {floor_s_other}.")),
         (
-            within(
-                "step_added_over_floor_added",
-                ORDINARY,
-                1 / LOAD_ONLY,
-                "The step gained {step_added_over_floor_added} times what its bytes account for.",
+            doubted(
+                within(
+                    "step_added_over_floor_added",
+                    ORDINARY,
+                    1 / LOAD_ONLY,
+                    "The step gained {step_added_over_floor_added} times what its bytes account for.",
+                )
             ),
             fact(above("step_bytes_settings_moved", 0.5, "The format of weights or cache was changed.")),
         ),
@@ -168,7 +170,7 @@ BATCH_RULES = (
             fell("decoding_change", "Fewer decode at once: {decoding_base} → {decoding_other}."),
         ),
         (
-            above("held_up_change", -MOSTLY, "A token that has to wait waits about as long: {held_up_change}."),
+            doubted(above("held_up_change", -MOSTLY, "A token that has to wait waits about as long: {held_up_change}.")),
             still("budget_change", "The chunk budget is the same."),
             fact(above("pool_used_share_other", POOL_FULL, "The pool is used to {pool_used_share_other}.")),
             fact(below("pool_tokens_change", 0, "The pool holds {pool_tokens_other} tokens, before {pool_tokens_base}.")),
@@ -260,6 +262,31 @@ BATCH_RULES = (
         source="tenstorrent/vllm-tt-plugin#119, mlx-serve#205",
     ),
     Rule(
+        "R13",
+        "prefill_interference",
+        "The server reads the prompts of somebody else as well",
+        "both",
+        (
+            fact(
+                above(
+                    "others_prompt_share_added",
+                    NOISE,
+                    "Of the prompt tokens that the server read {others_prompt_share_other} were not this run's, before "
+                    "{others_prompt_share_base}.",
+                )
+            ),
+            rose("request_change", "The request takes longer: {request_change}."),
+        ),
+        (below("preemptions_added", 1, "Nothing more was preempted."),),
+        levers=(
+            Advice("chunked_prefill_interleave", "worst gap 11.2 → 0.9 s (tenstorrent/vllm-tt-plugin#119)"),
+            Advice("disaggregate_prefill"),
+        ),
+        sums=("TTFT {ttft_change}, step {itl_change}",),
+        refuted_by="with the server to itself the run is as slow.",
+        source="FreeToken#484, tenstorrent/vllm-tt-plugin#119",
+    ),
+    Rule(
         "R14",
         "chunked_prefill_budget",
         "Prompts are read in smaller pieces: they take longer, and nobody waits as long for them",
@@ -285,7 +312,6 @@ BATCH_RULES = (
         "decode",
         (
             fell("ttft_change", "The first token takes less: {ttft_change}."),
-            rose("itl_change", "A step takes longer: {itl_change}."),
             above("held_up_change", 1 / MOSTLY - 1, "A token that has to wait waits far longer: {held_up_base_s} → {held_up_other_s}."),
         ),
         (

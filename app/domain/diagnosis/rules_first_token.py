@@ -1,6 +1,7 @@
 """Rules whose pattern is a change before the first token: R01 to R07, R20, R26, R28."""
 
 from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, flagged, no_rise, not_flagged, rose, silent, still, within
+from app.domain.diagnosis.signs import SOFTWARE_CHANGED
 from app.domain.diagnosis.thresholds import BEYOND_CLOCKS, FITS, LOAD_ONLY, MOSTLY, POOL_FULL, QUADRATIC, SAME_KIND, SAME_SETTING
 
 _TTFT = "{ttft_base_s} → {ttft_other_s}, {ttft_change}"
@@ -24,6 +25,14 @@ _NOT_IDLE = below("idle_added_s", 1e-9, "Requests follow one another as closely 
 _SEEN_ALONE = above("alone_over_loaded_ttft", LOAD_ONLY, "A lone request is slower too ({alone_ttft_change} of its time).")
 _ONLY_LOADED = below(
     "alone_over_loaded_ttft", LOAD_ONLY, "A lone request hardly moved ({alone_ttft_change}), the loaded server did ({ttft_change})."
+)
+_NOT_BEFORE_ENGINE = below(
+    "front_end_share_of_change", SAME_KIND, "It is not before the engine: {front_end_share_of_change} of the added time."
+)
+_WITHIN_CLOCKS = below(
+    "prompt_pass_change",
+    1 / BEYOND_CLOCKS - 1,
+    "The prompt pass takes longer by no more than clocks can account for: {prompt_pass_change}.",
 )
 _AT_SERVER = above(
     "server_ttft_share_of_change", MOSTLY, "{server_ttft_share_of_change} of the added time is there by the server's own clock."
@@ -69,9 +78,10 @@ FIRST_TOKEN_RULES = (
             above(
                 "prefill_rate_change", -BEYOND_CLOCKS, "The prompt pass lost less than a slower place would take: {prefill_rate_change}."
             ),
-            below("prefill_per_token_change", 1 / BEYOND_CLOCKS - 1, "A prompt token takes longer by {prefill_per_token_change}."),
-            below("front_end_share_of_change", SAME_KIND, "It is not before the engine: {front_end_share_of_change} of the added time."),
+            _WITHIN_CLOCKS,
+            _NOT_BEFORE_ENGINE,
             *_STREAM_SOUND,
+            SOFTWARE_CHANGED,
         ),
         levers=(Advice("prefix_cache"), Advice("shorter_prompt"), Advice("more_flops")),
         sums=(_TTFT,),
@@ -205,7 +215,8 @@ FIRST_TOKEN_RULES = (
         (_PROMPT_SLOWER, _STEP_SAME, _NOT_WITH_TOKENS),
         (
             above("outside_server_share_of_change", MOSTLY, "{outside_server_share_of_change} of the added time is outside the server."),
-            _SETTINGS_SAME,
+            # Settings of a server that stayed the same are no word about its client.
+            silent(_SETTINGS_SAME),
             *_STREAM_SOUND,
         ),
         levers=(),
@@ -307,7 +318,7 @@ FIRST_TOKEN_RULES = (
         (_PROMPT_SLOWER, _STEP_SAME, _WITH_TOKENS),
         (
             fact(fell("sm_clock_change", "The core clock moved by {sm_clock_change}.")),
-            below("prefill_per_token_change", 1 / BEYOND_CLOCKS - 1, "A prompt token takes longer by {prefill_per_token_change}."),
+            _WITHIN_CLOCKS,
             _SETTINGS_SAME,
         ),
         levers=(),
@@ -326,7 +337,7 @@ FIRST_TOKEN_RULES = (
             ),
             _STEP_SAME,
         ),
-        (above("sm_clock_change", -SAME_KIND, "The core clock does not account for it: {sm_clock_change}."),),
+        (above("sm_clock_change", -SAME_KIND, "The core clock does not account for it: {sm_clock_change}."), _NOT_BEFORE_ENGINE),
         levers=(),
         sums=("{prefill_rate_base_per_s} → {prefill_rate_other_per_s}", _TTFT),
         refuted_by="with all layers on the device the prompt pass is as slow.",
@@ -339,7 +350,9 @@ FIRST_TOKEN_RULES = (
         "prefill",
         (
             _PROMPT_SLOWER,
-            above("prefill_per_token_change", 1 / BEYOND_CLOCKS - 1, "A prompt token takes longer by {prefill_per_token_change}."),
+            above(
+                "prompt_pass_change", 1 / BEYOND_CLOCKS - 1, "The prompt pass, and each token of it, takes longer by {prompt_pass_change}."
+            ),
             _STEP_SAME,
         ),
         (
@@ -349,6 +362,7 @@ FIRST_TOKEN_RULES = (
             _SETTINGS_SAME,
             above("tokens_share_of_first_change", MOSTLY, "{tokens_share_of_first_change} of the added time is for each token."),
             below("stall_share_added", SAME_SETTING, "No more tokens wait for prompts than before."),
+            _NOT_BEFORE_ENGINE,
         ),
         levers=(),
         sums=(_TTFT, "a prompt token {prefill_per_token_change}"),

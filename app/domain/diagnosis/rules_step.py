@@ -15,10 +15,13 @@ from app.domain.diagnosis.signs import (
     PROMPT_SAME,
     SETTINGS_SAME,
     SLOWER,
+    SOFTWARE_CHANGED,
     STEP_SLOWER,
+    TOKENS_SAME,
     UNLIKE_THE_STEP,
 )
 from app.domain.diagnosis.thresholds import (
+    BEYOND_CLOCKS,
     EXCESS_BYTES,
     FAR_OFF,
     GOOD,
@@ -87,7 +90,7 @@ STEP_RULES = (
         "Every pass takes the same time more, whatever is in it",
         "decode",
         (STEP_SLOWER, NOT_EACH_SEQUENCE),
-        (UNLIKE_THE_STEP, SETTINGS_SAME, MEMORY_CLOCK_SAME, CORE_CLOCK_SAME, NO_JUMP, NOT_FOR_EACH_TOKEN),
+        (UNLIKE_THE_STEP, SETTINGS_SAME, MEMORY_CLOCK_SAME, CORE_CLOCK_SAME, NO_JUMP, NOT_FOR_EACH_TOKEN, TOKENS_SAME),
         levers=LAUNCHES,
         sums=("{step_itself_base_s} → {step_itself_other_s}, {extra_step_first_s} at one sequence, {extra_step_last_s} at the most", ITL),
         refuted_by="the added time grows with the batch.",
@@ -176,10 +179,10 @@ STEP_RULES = (
     Rule(
         "R18",
         "compute_bound",
-        "Drafts were turned on in a large batch, and requests take longer",
+        "Drafts were turned on in a large batch, and a phase takes longer",
         "both",
         (
-            rose("request_change", "The request takes longer: {request_change}."),
+            rose("worse_phase_change", "One phase takes longer by {worse_phase_change}."),
             fact(above("speculative_added", 0, "Tokens are drafted now.")),
             above("clients_other", 1, "{clients_other} clients share each pass."),
         ),
@@ -233,7 +236,15 @@ STEP_RULES = (
         "memory_bandwidth",
         "Reading is slower, and the clocks are not known",
         "decode",
-        (STEP_SLOWER, PROMPT_SAME),
+        (
+            within(
+                "step_itself_change",
+                NOISE,
+                1 / BEYOND_CLOCKS - 1,
+                "The step itself takes longer, by no more than clocks can account for: {step_itself_change}.",
+            ),
+            PROMPT_SAME,
+        ),
         (
             fact(fell("memory_clock_change", "The memory clock moved by {memory_clock_change}.")),
             LIKE_THE_STEP,
@@ -261,6 +272,7 @@ STEP_RULES = (
             still("bytes_change", "A step reads as many bytes as before."),
             above("fast_share_change", -1e-9, "As much of the weights is in fast memory."),
             below("extra_per_sequence_ratio", PROPORTIONAL[0], "The added time does not follow the number of sequences."),
+            SOFTWARE_CHANGED,
         ),
         levers=(),
         sums=(ITL,),

@@ -1,12 +1,9 @@
 """Rules about both phases, the load, the stream and the totals: R10, R19, R22 to R24, R27, R29, R30."""
 
-from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, flagged, rose, still, within
-from app.domain.diagnosis.thresholds import BEYOND_CLOCKS, GOOD, MOSTLY, NOISE, ORDINARY, POOL_FULL, SAME_KIND, STEP
+from app.domain.diagnosis.rule import Advice, Rule, above, below, doubted, fact, fell, flagged, rose, still, within
+from app.domain.diagnosis.thresholds import ANSWERED, BEYOND_CLOCKS, GOOD, MOSTLY, NOISE, ORDINARY, POOL_FULL, SAME_KIND, STEP
 
-_BOTH_ITSELF = (
-    rose("first_itself_change", "The first token itself takes longer: {first_itself_change}."),
-    rose("step_itself_change", "The step itself takes longer: {step_itself_change}."),
-)
+_FIRST_SLOWER = rose("ttft_change", "The first token takes longer: {ttft_change}.")
 
 WHOLE_RULES = (
     Rule(
@@ -45,7 +42,7 @@ WHOLE_RULES = (
         ),
         (
             above("decoding_flatness_other", 1 - SAME_KIND, "Half of the time it is that number, or close to it."),
-            above("held_up_change", -MOSTLY, "A token that has to wait waits about as long: {held_up_change}."),
+            doubted(above("held_up_change", -MOSTLY, "A token that has to wait waits about as long: {held_up_change}.")),
             still("budget_change", "The chunk budget is the same."),
             fact(below("binding_cap_change", 0, "The limit is {running_cap_other}, before {running_cap_base}.")),
             below("pool_used_share_other", POOL_FULL, "The pool of the cache is not full: {pool_used_share_other}."),
@@ -79,7 +76,7 @@ WHOLE_RULES = (
         "Everything is slower by one factor, and the clocks are not known",
         "both",
         (
-            rose("first_itself_change", "The first token itself takes longer: {first_itself_change}."),
+            _FIRST_SLOWER,
             within("first_over_step_factor", 1 - SAME_KIND, 1 + SAME_KIND, "Both by factors that are alike, within a quarter."),
             within(
                 "step_itself_change",
@@ -93,11 +90,7 @@ WHOLE_RULES = (
             fact(fell("memory_clock_change", "The memory clock moved by {memory_clock_change}.")),
             below("step_settings_moved", 0.5, "No setting that is known to act on steps was changed."),
             below("step_jump_change", STEP - 1, "There is no new jump over the batch."),
-            above(
-                "tokens_share_of_first_change",
-                MOSTLY,
-                "What a first token gained is for each prompt token: {tokens_share_of_first_change}.",
-            ),
+            rose("prefill_per_token_change", "Each prompt token takes longer: {prefill_per_token_change}."),
         ),
         levers=(),
         sums=("first token itself {first_itself_change}, step itself {step_itself_change}",),
@@ -110,9 +103,13 @@ WHOLE_RULES = (
         "The whole model runs somewhere slower",
         "both",
         (
-            *_BOTH_ITSELF,
-            above("step_itself_change", 1 / BEYOND_CLOCKS - 1, "By more than clocks can account for."),
-            within("ttft_over_itl_factor", 1 - MOSTLY, 1 + MOSTLY, "Both by factors that are alike."),
+            _FIRST_SLOWER,
+            above(
+                "step_itself_change",
+                1 / BEYOND_CLOCKS - 1,
+                "The step itself takes longer, by more than clocks can account for: {step_itself_change}.",
+            ),
+            within("first_over_step_factor", 1 - MOSTLY, 1 + MOSTLY, "Both by factors that are alike, a queue aside."),
         ),
         (
             still("sm_clock_change", "The core clock is the same."),
@@ -184,7 +181,7 @@ WHOLE_RULES = (
         "queue",
         (
             rose("offered_change", "Requests offered changed by {offered_change}."),
-            below("answered_over_offered", GOOD, "Answered a second: {request_rate_change}, {answered_over_offered} of the offered."),
+            below("answered_over_offered", ANSWERED, "Answered a second: {request_rate_change}, {answered_over_offered} of the offered."),
             rose("ttft_change", "The first token takes longer: {ttft_change}."),
         ),
         levers=(Advice("lower_concurrency"), Advice("data_parallel_replicas")),

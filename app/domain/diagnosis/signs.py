@@ -1,6 +1,6 @@
 """Signs that several rules about steps share, and sums that they show."""
 
-from app.domain.diagnosis.rule import Advice, above, below, no_rise, rose, still, within
+from app.domain.diagnosis.rule import Advice, above, below, doubted, fact, no_rise, rose, still, within
 from app.domain.diagnosis.thresholds import MOSTLY, STEP
 
 ITL = "{itl_base_s} → {itl_other_s}, {itl_added_s} a step"
@@ -12,6 +12,7 @@ PROMPT_SAME = no_rise("first_itself_change", "The first token itself does not ta
 NOT_FOR_EACH_TOKEN = below(
     "tokens_share_of_first_change", MOSTLY, "What a first token gained is not for each prompt token: {tokens_share_of_first_change}."
 )
+TOKENS_SAME = no_rise("prefill_per_token_change", "A prompt token does not take longer: {prefill_per_token_change}.")
 SETTINGS_SAME = below("step_settings_moved", 0.5, "No setting that is known to act on steps was changed.")
 NO_JUMP = below("step_jump_change", STEP - 1, "There is no new jump over the batch.")
 CORE_CLOCK_SAME = still("sm_clock_change", "The core clock is the same: {sm_clock_change}.")
@@ -35,6 +36,7 @@ UNLIKE_THE_STEP = below(
     "extra_like_step", MOSTLY, "The added time is a constant over the batch: {extra_step_first_s} at one, {extra_step_last_s} at most."
 )
 MEMORY_CLOCK_SAME = still("memory_clock_change", "The memory clock is the same: {memory_clock_change}.")
+SOFTWARE_CHANGED = doubted(fact(above("software_changed", 0.5, "Another version of the engine runs, or other kernels of it.")))
 FLOOR = "{step_bytes} ÷ bandwidth = {floor_s}; measured {step_s}, {share_of_floor}"
 LAUNCHES = (
     Advice("cuda_graphs", "17.6 → 6.5 tokens/s without them (vllm-project/vllm#13204)"),

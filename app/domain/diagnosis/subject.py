@@ -11,10 +11,10 @@ class Setup:
     """Facts of a deployment in SI units, None where nobody said; switches are 1.0 (on) or 0.0 (off).
 
     `chunk_budget_tokens` is the prompt work one step may hold, infinite where prompts are never split; `graph_limit` the largest batch
-    that was captured; `long_prompt_tokens` another request's prompt that was in the server at the same time. `step_weight_bytes` are
-    weights really read in a step by all devices, `resident_bytes` those held; `held_share` the part of the memory that weights, cache
-    and activations take. `fast_share` is the part of them in fast memory, the rest
-    moves at `slow_bandwidth_bytes_per_s`. `cached_share` is the part of prompt tokens that were not computed.
+    that was captured; `long_prompt_tokens` another request's prompt that was in the server at the same time; `served_prompt_tokens` all
+    that the server read meanwhile, whoever asked. `step_weight_bytes` are weights really read in a step by all devices, `resident_bytes`
+    those held; `held_share` the part of the memory that weights, cache and activations take. `fast_share` is the part of them in fast
+    memory, the rest moves at `slow_bandwidth_bytes_per_s`. `cached_share` is the part of prompt tokens that were not computed.
     """
 
     chunk_budget_tokens: float | None = None
@@ -22,6 +22,7 @@ class Setup:
     graph_limit: float | None = None
     pool_tokens: float | None = None
     pool_used_share: float | None = None
+    served_prompt_tokens: float | None = None
     preemptions: float | None = None
     cached_share: float | None = None
     long_prompt_tokens: float | None = None

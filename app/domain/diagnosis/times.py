@@ -1,6 +1,7 @@
 """The times of a run that a diagnosis may use: never a figure that a flag withholds, and the same statistic on both sides of a pair.
 
-first token   TTFT, else the prompt pass alone, else prompt tokens / measured prefill rate
+first token   TTFT (its mean, that of the requests behind an opening wave where both sides have one, else its median), else the prompt
+              pass alone, else prompt tokens / measured prefill rate
 step          ITL, else TPOT, else 1 / measured decode rate of one request
 """
 
@@ -8,6 +9,7 @@ from collections.abc import Callable
 
 from app.domain.run import CANONICAL, Rate, Run
 
+OPENING_WAVE = "cold_start_outliers"
 _STATS = ("mean", "p50", "p90", "max")
 
 
@@ -43,9 +45,26 @@ def means_of(base: Run, other: Run, key: str) -> tuple[float, float] | None:
     return (a, b) if a is not None and b is not None else None
 
 
+def behind_the_wave(base: Run, other: Run) -> tuple[float, float] | None:
+    """Mean TTFT of the requests behind the opening wave, where both sides have one that stands apart; a median jumps by more than it."""
+    means = []
+    for run in (base, other):
+        wave = next((flag for flag in run.flags if flag.flag == OPENING_WAVE), None)
+        others = {name for flag in run.flags if flag.flag != OPENING_WAVE for name in flag.withholds}
+        if wave is None or "mean_rest_s" not in wave.figures or others & {"ttft_s", "ttft_s.mean"}:
+            return None
+        means.append(wave.figures["mean_rest_s"])
+    return (means[0], means[1]) if means[0] > 0 else None
+
+
 def first_tokens(base: Run, other: Run) -> tuple[float, float] | None:
-    """Seconds to the first token on both sides."""
-    return pair_of(base, other, "ttft_s") or pair_of(base, other, "prefill_s") or _from_rates(base, other, _prompt_s)
+    """Seconds to the first token on both sides; behind the opening wave, where both have one that makes their means."""
+    return (
+        behind_the_wave(base, other)
+        or pair_of(base, other, "ttft_s")
+        or pair_of(base, other, "prefill_s")
+        or _from_rates(base, other, _prompt_s)
+    )
 
 
 def steps(base: Run, other: Run) -> tuple[float, float] | None:

@@ -117,6 +117,9 @@ def _first_itself(base: Run, other: Run, steps: Seen) -> dict[str, float]:
             found["tokens_share_of_first_change"] = (b[1] - a[1]) * base.workload.prompt_tokens_mean / added
         if a[1] > SURE * a[2]:
             found |= changed("prefill_per_token", a[1], b[1])
+            found["prefill_per_token_change_noise"] = max(SURE * (a[2] ** 2 + b[2] ** 2) ** 0.5 / a[1], NOISE)
+            # A line is steeper, too, where a prompt of its middle begins to fill the arithmetic: slower is what takes longer as a whole.
+            found["prompt_pass_change"] = min(found["prefill_per_token_change"], found["first_itself_change"])
     return found
 
 

@@ -18,6 +18,8 @@ _INSIDE = ("queue_s", "prefill_s")
 _OF_OURS = {"ttft_s": "server_ttft_s", "cached_prompt_tokens": "cached_prompt_tokens"}
 _SHOWN = ("ttft_s", "queue_s", "prefill_s", "decode_s", "itl_s", "e2e_s")
 _LABELS = ("preemptions", "kv_cache_size_tokens", "enable_lora", "spec_decode_num_drafts", "enable_prefix_caching")
+# Beside a client's own prompts the server's are those of every tenant.
+_NAMED = {**{key: key for key in _LABELS}, "server_prompt_tokens": "prompt_tokens"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,6 @@ def difference(before: str | None, after: str | None) -> ServerFigures | None:
         means={key: value.mean for key, value in found.items() if value.mean is not None},
         completed=run.requests.completed,
         cache_hits=next((flag for flag in run.flags if flag.flag == "prefix_cache_hits"), None),
-        labels={key: run.labels[key] for key in _LABELS if key in run.labels},
+        labels={name: run.labels[key] for name, key in _NAMED.items() if key in run.labels},
         kv_dtype=run.kv_dtype,
     )

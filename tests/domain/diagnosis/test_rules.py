@@ -83,7 +83,9 @@ def test_without_a_sign_of_its_pattern_a_rule_says_nothing(rule: Rule, sign: Sig
     ("rule", "sign"), [(rule, sign) for rule in RULES for sign in rule.separating], ids=lambda item: getattr(item, "observable", "")
 )
 def test_a_separating_sign_rules_a_cause_out_and_its_absence_is_asked_for(rule: Rule, sign: Sign) -> None:
-    assert [found.rule for found in judge(situation(rule, but=sign), [rule])[1]] == [rule]
+    offered, out = judge(situation(rule, but=sign), [rule])
+    assert [found.rule for found in (out if sign.rules_out else offered)] == [rule]
+    assert (out if sign.rules_out else offered)[0].doubted
     if sign.kind == "no flag":
         return
     whole = situation(rule)
@@ -92,6 +94,16 @@ def test_a_separating_sign_rules_a_cause_out_and_its_absence_is_asked_for(rule: 
     assert out == ()
     assert offered[0].missing
     assert not offered[0].decided
+
+
+def test_a_cause_that_is_doubted_comes_behind_the_others() -> None:
+    fewer, more = (next(rule for rule in RULES if rule.cause == cause) for cause in ("power_cap", "prefill_kernel"))
+    seen = {"first_itself_change": 1.0, "step_itself_change": 0.0, "sm_clock_change": -0.5, "software_changed": 0.0}
+    ranked = [found.rule.cause for found in judge(Observed({**seen, "sm_clock_change": 0.0}), [more])[0]]
+    assert ranked == ["prefill_kernel"]
+    doubtful = replace(more, separating=tuple(sign for sign in more.separating if sign.observable == "software_changed"))
+    offered, _ = judge(Observed(seen), [doubtful, fewer])
+    assert [(found.rule.cause, found.doubted) for found in offered] == [("power_cap", False), ("prefill_kernel", True)]
 
 
 def test_more_signs_rank_first() -> None:

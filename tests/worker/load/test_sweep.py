@@ -149,6 +149,13 @@ def test_the_servers_own_queue_and_prefill_stand_in_the_run(tmp_path: Path) -> N
     assert document["runs"][0]["details"]["server"]["ttft_s"] > 0.1
 
 
+def test_what_the_server_counted_stands_in_the_labels(tmp_path: Path) -> None:
+    with served(QUICK) as server:
+        runs, _, _ = swept(server, tmp_path)
+    own = (runs[0].workload.prompt_tokens_mean or 0.0) * (runs[0].requests.completed or 0)
+    assert float(runs[0].labels["server_prompt_tokens"]) == own > 0
+
+
 def test_hits_of_the_prefix_cache_are_a_flag(tmp_path: Path) -> None:
     with served(replace(QUICK, cached_share=0.5)) as server:
         runs, _, _ = swept(server, tmp_path)

@@ -120,6 +120,14 @@ def _lists(costs: Costs) -> Costs:
     return as_lists(costs)
 
 
+def pool_tokens(deployment: Deployment) -> float:
+    """Tokens whose caches the deployment has room for."""
+    simulator = Simulator.of(
+        deployment.model.architecture, deployment.hardware, deployment.request, engine=deployment.engine, schedule=deployment.schedule
+    )
+    return simulator.limits(deployment.load).pool_bytes / simulator.costs.kv_each_bytes
+
+
 def capacity_per_s(deployment: Deployment) -> float:
     """Requests a second that a closed loop of 64 clients gets answered: nearly what the deployment does at most."""
     load = replace(deployment.load, clients=64, request_rate_per_s=None, requests_per_client=3)

@@ -4,6 +4,8 @@ Three kinds of tools, as they are met: a client that times a stream and nothing 
 one that besides reads the server's metrics and the device's clocks. Nothing that no such tool reports is handed over, and what such tools
 report whatever was changed is handed over whatever was changed:
 
+client     times of the stream; NVIDIA's client (AIPerf, here of its own engine) traces each request as well and says how long it took to
+           send it (`http_req_connection_overhead`, `http_req_sending`)
 settings   version and flags, those at their defaults too (SGLang's `server_info`, flags under vLLM's `--metadata`); SGLang's says the size
            of its pool as well (`max_total_num_tokens`), and vLLM's client (0.33) stores the server's own TTFT and queue of each request
            (`server_ttfts`, `server_queue_times`)
@@ -28,6 +30,7 @@ Tools = Literal["client", "settings", "server"]
 TOOLS: tuple[Tools, ...] = ("client", "settings", "server", "settings", "server")
 # A client's timer and the counters of a server are not exact.
 COUNTER_NOISE = 0.002
+SENDING_S = 2e-4
 _DEFAULTS = {"enforce_eager": "False", "cuda_graph_max_bs": "256", "enable_lora": "False", "cpu_offload_gb": "0"}
 
 
@@ -130,6 +133,10 @@ def _beside(
     """What the server's own clock says, as far as the tool reads it."""
     if tools == "server":
         return _server(served, own, deployment, random)
+    if deployment.engine.slug == "tensorrt-llm":
+        # Writing takes a fraction of a millisecond where nothing holds it up.
+        sending = statistics(deployment.client.delay_s + SENDING_S * (1 + random.random(own.size)))
+        return {} if sending is None else {"client_send_s": sending}
     if tools == "settings" and deployment.engine.slug == "vllm":
         found = {"queue_s": statistics(_queues(served)[own]), "server_ttft_s": statistics(_server_first_tokens(served, deployment)[own])}
         return {key: value for key, value in found.items() if value is not None}

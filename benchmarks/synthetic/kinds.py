@@ -16,7 +16,7 @@ from app.domain.schedule import Schedule
 from app.domain.simulation import ServedLoad
 from app.domain.simulation.state import Costs
 from app.domain.what_if import scaled
-from benchmarks.synthetic.deployment import Client, Deployment, capacity_per_s
+from benchmarks.synthetic.deployment import Client, Deployment, capacity_per_s, pool_tokens
 
 Random = np.random.Generator
 Pair = tuple[Deployment, Deployment]
@@ -159,9 +159,14 @@ def _wider_weights(catalog: Catalog, random: Random) -> Pair:
 
 
 def _wider_cache(catalog: Catalog, random: Random) -> Pair:
-    base = world(catalog, random, clients=(16, 32)).with_request(kv_dtype="fp8")
-    base = replace(base, load=replace(base.load, prompt_tokens=int(random.integers(3000, 8000))))
-    return base, base.with_request(kv_dtype="bf16")
+    """Caches of twice the width that still fit: where they do not, what is drawn is a pool that became too small."""
+    while True:
+        base = world(catalog, random, clients=(16, 32)).with_request(kv_dtype="fp8")
+        base = replace(base, load=replace(base.load, prompt_tokens=int(random.integers(3000, 8000))))
+        other = base.with_request(kv_dtype="bf16")
+        held = (base.load.prompt_tokens + base.load.output_tokens) * (base.load.clients or 1)
+        if pool_tokens(other) > held:
+            return base, other
 
 
 def _more_clients(catalog: Catalog, random: Random) -> Pair:

@@ -153,6 +153,9 @@ def observe_pair(base: Subject, other: Subject, told: Seen | None = None) -> Obs
     first_alone = figures.get("lone_ttft_change", figures.get("first_itself_change"))
     if first_alone is not None and figures.get("step_itself_change", -1.0) > -1:
         figures["first_over_step_factor"] = (1 + first_alone) / (1 + figures["step_itself_change"])
+        # A first token holds what no device computes, so that a prompt token may have slowed by more than it shows.
+        slowed = max(first_alone, figures.get("prefill_per_token_change", first_alone))
+        figures["prompt_over_step_factor"] = (1 + slowed) / (1 + figures["step_itself_change"])
     phases = [figures[name] for name in ("ttft_change", "itl_change") if name in figures]
     if phases:
         figures["worse_phase_change"] = max(phases)
@@ -285,7 +288,7 @@ def _inside_first_token(a: Run, b: Run) -> Seen:
     Where there is no such mean, they are parts of the change that the server itself saw.
     """
     found: dict[str, float] = {}
-    pairs = {name: times.pair_of(a, b, f"{name}_s") for name in ("queue", "server_ttft", "prefill")}
+    pairs = {name: times.pair_of(a, b, f"{name}_s") for name in ("queue", "server_ttft", "prefill", "client_send")}
     server, client = pairs["server_ttft"], _mean_first_tokens(a, b)
     whole = client or (server if times.pair_of(a, b, "ttft_s") is not None else None) or times.first_tokens(a, b)
     if whole is None or whole[0] == whole[1]:

@@ -42,7 +42,7 @@ def _place_of_first_token(figures: Seen, findings: Sequence[Finding]) -> Phase:
         return "transport"
     if figures.get("queue_share_of_change", 0.0) > MOSTLY:
         return "queue"
-    if figures.get("outside_server_share_of_change", 0.0) > MOSTLY:
+    if max(figures.get(f"{part}_share_of_change", 0.0) for part in ("outside_server", "client_send")) > MOSTLY:
         return "client"
     if "queue_share_of_change" in figures:
         # The server's own clock says that it is not its queue.

@@ -252,6 +252,7 @@ BATCH_RULES = (
             below("preemptions_added", 1, "Nothing more was preempted."),
             still("budget_change", "The chunk budget is the same."),
             above("held_up_change", -MOSTLY, "Such a wait is about as long as before, or longer: {held_up_change}."),
+            below("prompt_settings_moved", 0.5, "No setting that is known to act on prompts was changed."),
         ),
         levers=(
             Advice("chunked_prefill_interleave", "worst gap 11.2 → 0.9 s (tenstorrent/vllm-tt-plugin#119)"),

@@ -1,6 +1,21 @@
 """Rules whose pattern is a change before the first token: R01 to R07, R20, R26, R28."""
 
-from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, flagged, no_rise, not_flagged, rose, silent, still, within
+from app.domain.diagnosis.rule import (
+    Advice,
+    Rule,
+    above,
+    below,
+    doubted,
+    fact,
+    fell,
+    flagged,
+    no_rise,
+    not_flagged,
+    rose,
+    silent,
+    still,
+    within,
+)
 from app.domain.diagnosis.signs import SOFTWARE_CHANGED
 from app.domain.diagnosis.thresholds import BEYOND_CLOCKS, FITS, LOAD_ONLY, MOSTLY, POOL_FULL, QUADRATIC, SAME_KIND, SAME_SETTING
 
@@ -21,6 +36,9 @@ _STREAM_SOUND = (
     _NO_BURSTS,
 )
 _CLOCK_SAME = still("sm_clock_change", "The core clock is the same: {sm_clock_change}.")
+_NOT_SENDING = silent(
+    below("client_send_share_of_change", MOSTLY, "It is not the client's sending: {client_send_share_of_change} of the added time.")
+)
 _NOT_IDLE = below("idle_added_s", 1e-9, "Requests follow one another as closely as before ({idle_added_s} more pause).")
 _SEEN_ALONE = above("alone_over_loaded_ttft", LOAD_ONLY, "A lone request is slower too ({alone_ttft_change} of its time).")
 _ONLY_LOADED = below(
@@ -71,6 +89,7 @@ FIRST_TOKEN_RULES = (
             _SEEN_ALONE,
             _AT_SERVER,
             _NOT_IDLE,
+            _NOT_SENDING,
             _CLOCK_SAME,
             _WITH_TOKENS,
             _SETTINGS_SAME,
@@ -97,6 +116,7 @@ FIRST_TOKEN_RULES = (
         (
             _ONLY_LOADED,
             _AT_SERVER,
+            _NOT_SENDING,
             above("queue_share_of_change", MOSTLY, "{queue_share_of_change} of the added time is in the server's queue."),
             silent(above("decoding_change", -SAME_KIND, "As many requests decode at once as before: {decoding_change}.")),
             silent(below("pool_used_share_other", POOL_FULL, "The pool of the cache is not full: {pool_used_share_other}.")),
@@ -172,7 +192,7 @@ FIRST_TOKEN_RULES = (
         "A constant stands before every first token",
         "prefill",
         (_SLOWER, _STEP_SAME, within("added_ttft_ratio", 1 - SAME_KIND, 1 + SAME_KIND, "The same time is added alone and under load.")),
-        (_NOT_IDLE, _AT_SERVER),
+        (_NOT_IDLE, _NOT_SENDING, _AT_SERVER),
         levers=(),
         sums=("{ttft_added_s} at every load",),
         refuted_by="a prompt twice as long adds twice as much.",
@@ -201,7 +221,15 @@ FIRST_TOKEN_RULES = (
         "A constant stands before every first token",
         "prefill",
         (_PROMPT_SLOWER, _STEP_SAME, _NOT_WITH_TOKENS),
-        (_NOT_IDLE, _AT_SERVER, _CLOCK_SAME, _SETTINGS_SAME, *_STREAM_SOUND),
+        (
+            _NOT_IDLE,
+            _NOT_SENDING,
+            _AT_SERVER,
+            silent(below("prefill_share_of_change", MOSTLY, "By the server's clock {prefill_share_of_change} of it is the prompt pass.")),
+            _CLOCK_SAME,
+            _SETTINGS_SAME,
+            *_STREAM_SOUND,
+        ),
         levers=(),
         sums=(_TTFT, "without a queue {lone_ttft_base_s} → {lone_ttft_other_s}"),
         refuted_by="a prompt twice as long adds twice as much.",
@@ -215,6 +243,13 @@ FIRST_TOKEN_RULES = (
         (_PROMPT_SLOWER, _STEP_SAME, _NOT_WITH_TOKENS),
         (
             above("outside_server_share_of_change", MOSTLY, "{outside_server_share_of_change} of the added time is outside the server."),
+            fact(
+                above(
+                    "client_send_share_of_change",
+                    MOSTLY,
+                    "{client_send_share_of_change} of the added time passes before the client has sent its request.",
+                )
+            ),
             # Settings of a server that stayed the same are no word about its client.
             silent(_SETTINGS_SAME),
             *_STREAM_SOUND,
@@ -282,7 +317,7 @@ FIRST_TOKEN_RULES = (
             above("opening_wave_added_share", MOSTLY, "The opening wave adds {opening_wave_added_s} more to the mean than before."),
             no_rise("ttft_change", "The other requests' first tokens did not take longer: {ttft_change}."),
         ),
-        (still("step_itself_change", "The step itself did not move: {step_itself_change}."),),
+        (doubted(_STEP_SAME),),
         levers=(),
         sums=("{opening_wave_added_s} more in the mean, {opening_wave_added_share} of the others' first token",),
         refuted_by="a second run without a restart starts as slowly.",

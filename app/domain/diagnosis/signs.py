@@ -12,7 +12,9 @@ PROMPT_SAME = no_rise("first_itself_change", "The first token itself does not ta
 NOT_FOR_EACH_TOKEN = below(
     "tokens_share_of_first_change", MOSTLY, "What a first token gained is not for each prompt token: {tokens_share_of_first_change}."
 )
-TOKENS_SAME = no_rise("prefill_per_token_change", "A prompt token does not take longer: {prefill_per_token_change}.")
+TOKENS_SAME = no_rise(
+    "prompt_itself_change", "The prompt pass does not take longer than the passes it waits for account for: {prompt_itself_change}."
+)
 SETTINGS_SAME = below("step_settings_moved", 0.5, "No setting that is known to act on steps was changed.")
 NO_JUMP = below("step_jump_change", STEP - 1, "There is no new jump over the batch.")
 CORE_CLOCK_SAME = still("sm_clock_change", "The core clock is the same: {sm_clock_change}.")

@@ -106,9 +106,10 @@ def _first_itself(base: Run, other: Run, steps: Seen) -> dict[str, float]:
     explained = min(max(found["lone_ttft_added_s"], min(waits, 0.0)), max(waits, 0.0))
     found["first_itself_added_s"] = found["lone_ttft_added_s"] - explained
     found["first_itself_change"] = found["first_itself_added_s"] / lone[0]
+    found["prompt_itself_change"] = found["first_itself_change"]
     errors = [_error(side) for side in sides if side is not None]
     noise = (errors[0] ** 2 + errors[1] ** 2) ** 0.5 / lone[0]
-    found["first_itself_change_noise"] = max(noise, NOISE)
+    found["first_itself_change_noise"] = found["prompt_itself_change_noise"] = max(noise, NOISE)
     a, b = (_line(run, "prefill_fixed_s", "prefill_per_token_s") for run in (base, other))
     added = found["lone_ttft_added_s"]
     if a is not None and b is not None and added != 0 and base.workload.prompt_tokens_mean:
@@ -120,6 +121,7 @@ def _first_itself(base: Run, other: Run, steps: Seen) -> dict[str, float]:
             found["prefill_per_token_change_noise"] = max(SURE * (a[2] ** 2 + b[2] ** 2) ** 0.5 / a[1], NOISE)
             # A line is steeper, too, where a prompt of its middle begins to fill the arithmetic: slower is what takes longer as a whole.
             found["prompt_pass_change"] = min(found["prefill_per_token_change"], found["first_itself_change"])
+            found["prompt_itself_change"] = found["prompt_pass_change"]
     return found
 
 

@@ -1,18 +1,15 @@
 """Sending what is in the outbox: claimed, signed, sent once, and what came of it noted; again later where it was not taken."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import structlog
-from fastapi.concurrency import run_in_threadpool
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.domain.addresses import Destination, parse_destination
-from app.domain.errors import PhaselineError
 from app.domain.webhooks import retry_after_s, signature
 from app.security.outbound import Answer, post
 from app.services.context import Context
+from app.services.rounds import in_rounds
 from app.services.secret_key import derived_secret, key_mark, secret_key
 from app.services.webhooks import PURPOSE, judge_new
 from app.store import webhooks
@@ -80,14 +77,5 @@ def _refused(status: int | None) -> str:
 
 
 async def deliver_forever(context: Context) -> None:
-    """A round every few seconds until cancelled. A database that is busy, away or not to be written is tried again in the next round."""
-    failed = False
-    while True:
-        await asyncio.sleep(_EVERY_S)
-        try:
-            await run_in_threadpool(deliver_due, context, context.clock.now())
-            failed = False
-        except (PhaselineError, SQLAlchemyError) as error:
-            if not failed:
-                log.warning("webhooks could not be sent and are tried again", error=type(error).__name__)
-            failed = True
+    """A round every few seconds until cancelled."""
+    await in_rounds(lambda: deliver_due(context, context.clock.now()), _EVERY_S, "webhooks could not be sent and are tried again")

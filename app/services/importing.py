@@ -76,10 +76,12 @@ def tags_of(value: str | Sequence[str] | None) -> tuple[str, ...]:
     return tags
 
 
-def import_file(context: Context, name: str, data: bytes, overrides: Overrides, now: datetime) -> ImportOutcome:
+def import_file(
+    context: Context, name: str, data: bytes, overrides: Overrides, now: datetime, also: uploads.Also | None = None
+) -> ImportOutcome:
     """Read one file and store its runs in one transaction; a file that is not read is a refusal and leaves nothing behind.
 
-    The same bytes again in the same project give the runs that are there.
+    The same bytes again in the same project give the runs that are there. `also` writes in that transaction, as `uploads.store` says.
     """
     name = clean_text(name) or "unnamed"
     if (kind := archive_kind(data)) is not None:
@@ -95,7 +97,7 @@ def import_file(context: Context, name: str, data: bytes, overrides: Overrides, 
         return ImportOutcome(refused=(Refusal(name, reason),))
     book = read_book(context)
     new_runs = [new_run(book, run, overrides) for run in parsed.runs]
-    saved = uploads.store(context.database, NewUpload(name, parsed.format, now, overrides.project), BytesIO(data), new_runs)
+    saved = uploads.store(context.database, NewUpload(name, parsed.format, now, overrides.project), BytesIO(data), new_runs, also)
     if saved.is_new:
         return ImportOutcome(run_ids=saved.run_ids, warnings=tuple(parsed.warnings), created=True)
     first = saved.run_ids[0] if saved.run_ids else None
@@ -103,9 +105,11 @@ def import_file(context: Context, name: str, data: bytes, overrides: Overrides, 
     return ImportOutcome(run_ids=saved.run_ids, warnings=(warning,), existing_ids=saved.run_ids)
 
 
-def import_files(context: Context, files: Sequence[tuple[str, bytes]], overrides: Overrides, now: datetime) -> ImportOutcome:
+def import_files(
+    context: Context, files: Sequence[tuple[str, bytes]], overrides: Overrides, now: datetime, also: uploads.Also | None = None
+) -> ImportOutcome:
     """Each file on its own, parts of one result as one: one that is refused does not take the others along."""
-    outcomes = [import_file(context, name, data, overrides, now) for name, data in joined(files)]
+    outcomes = [import_file(context, name, data, overrides, now, also) for name, data in joined(files)]
     return ImportOutcome(
         run_ids=tuple(dict.fromkeys(run_id for outcome in outcomes for run_id in outcome.run_ids)),
         refused=tuple(refusal for outcome in outcomes for refusal in outcome.refused),

@@ -17,6 +17,7 @@ from app.domain.plain import to_plain
 from app.jobs import Estimate
 from app.services.context import Context
 from app.services.job_fit import fit, limit_of, places_of
+from app.services.job_runs import step
 from app.services.measured import profile_of_new_device
 from app.services.profiles import ProfileBook, read_book
 from app.services.storing import store_files
@@ -93,7 +94,7 @@ def register(
         worker = workers.register(session, told, now)
         held = jobs.held_by(session, worker.id)
         for job in held:
-            jobs.step(session, job.id, jobs.lost(job, "its worker started anew"), now)
+            step(session, job.id, jobs.lost(job, "its worker started anew"), now)
     if held:
         context.bell.ring()
     return Registered(worker, session_secret, tuple(job.id for job in held))
@@ -137,7 +138,7 @@ def leave(context: Context, worker: StoredWorker) -> None:
     with context.database.write() as session:
         for job in jobs.held_by(session, worker.id):
             given = partial(leases.release, worker=worker.id, attempt=job.lease.attempt, now=now, reason="its worker stopped")
-            jobs.step(session, job.id, given, now)
+            step(session, job.id, given, now)
         workers.seen(session, worker.id, now, left=True)
     context.bell.ring()
 
@@ -251,21 +252,28 @@ class ResultStored:
 
 
 def result(context: Context, worker: StoredWorker, job_id: int, attempt: int, name: str, data: bytes) -> ResultStored:
-    """Import a result like any upload and link its runs to the job. The same bytes again give the same runs. Raises LeaseGone, NotFound."""
+    """Import a result like any upload and link its runs to the job, both or neither: an attempt that was given up meanwhile leaves none.
+
+    The same bytes again give the same runs. Raises LeaseGone, NotFound.
+    """
     # The lease is renewed first, so that it lasts while the file is read.
     heartbeat(context, worker, job_id, attempt)
     with context.database.read() as session:
         job = jobs.get(session, job_id)
     label = job.asked.label if job is not None else None
+
+    def link(session: Session, run_ids: Sequence[int]) -> None:
+        jobs.report(session, job_id, _renewal(context, worker, attempt), [], context.clock.now(), run_ids)
+
     try:
-        outcome = store_files(context, [(name, data)], {"label": label} if label else {}, context.clock.now())
+        outcome = store_files(context, [(name, data)], {"label": label} if label else {}, context.clock.now(), link)
     except ImportRefused as error:
         return ResultStored((), (error.reason,), ())
     refused = tuple(item.reason for item in outcome.refused)
     events = [("log", {"level": "error", "text": f"{name} gave no run: {reason}"}) for reason in refused]
     events += _profiled(context, outcome.run_ids)
     with context.database.write() as session:
-        jobs.report(session, job_id, _renewal(context, worker, attempt), events, context.clock.now(), outcome.run_ids)
+        jobs.report(session, job_id, _renewal(context, worker, attempt), events, context.clock.now())
     context.bell.ring()
     return ResultStored(outcome.run_ids, refused, outcome.warnings)
 
@@ -293,7 +301,7 @@ def finish(context: Context, worker: StoredWorker, job_id: int, attempt: int, en
         return leases.finish(held, worker.id, attempt, end, reason)
 
     with context.database.write() as session:
-        job = jobs.step(session, job_id, follow, now)
+        job = step(session, job_id, follow, now)
         if job is None:
             raise NotFound(f"There is no job {job_id}.")
         workers.seen(session, worker.id, now)
@@ -308,7 +316,7 @@ def reap(context: Context) -> list[int]:
         found = [job for number in jobs.expired(session, now) if (job := jobs.get(session, number)) is not None]
     for job in found:
         with context.database.write() as session:
-            jobs.step(session, job.id, jobs.lost(job, f"its worker {job.last_worker} was not heard of in time"), now)
+            step(session, job.id, jobs.lost(job, f"its worker {job.last_worker} was not heard of in time"), now)
     if found:
         context.bell.ring()
     return [job.id for job in found]

@@ -10,16 +10,21 @@ from app.services.context import Context
 from app.services.importing import ImportOutcome, import_files, overrides_of
 from app.services.likeness import likenesses
 from app.services.webhooks import judge_new
+from app.store.uploads import Also
 
 _NO_CORRECTIONS = ("project", "name")
 
 
-def store_files(context: Context, files: Sequence[tuple[str, bytes]], fields: Mapping[str, Any], now: datetime) -> ImportOutcome:
+def store_files(
+    context: Context, files: Sequence[tuple[str, bytes]], fields: Mapping[str, Any], now: datetime, also: Also | None = None
+) -> ImportOutcome:
     """Import (name, bytes) with what the person says in `fields`. Runs of bytes that were here before are corrected by the fields.
+
+    `also` writes in the transaction that stores a file, with the ids of its runs; what it raises undoes that.
 
     Raises InvalidRequest for a field that cannot be used, before anything is stored.
     """
-    outcome = import_files(context, files, overrides_of(fields), now)
+    outcome = import_files(context, files, overrides_of(fields), now, also)
     if outcome.created:
         new = [run_id for run_id in outcome.run_ids if run_id not in outcome.existing_ids]
         outcome = replace(outcome, warnings=(*outcome.warnings, *likenesses(context, new)))

@@ -236,6 +236,17 @@ def report(
     return _stored(row)
 
 
+def forget_runs(session: Session, job_id: int, told: str, now: datetime) -> StoredJob | None:
+    """The job without its runs, which a line of its log tells. None when there is no such job."""
+    row = _locked(session, job_id)
+    if row is None:
+        return None
+    row.run_ids = []
+    _append(session, row, "log", {"level": "info", "text": told}, now)
+    session.flush()
+    return _stored(row)
+
+
 def expired(session: Session, now: datetime) -> list[int]:
     """The numbers of running jobs whose worker was not heard of in time."""
     return list(session.scalars(select(col(JobRow.id)).where(col(JobRow.state) == RUNNING, col(JobRow.lease_until) <= now)))

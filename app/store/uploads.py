@@ -1,7 +1,7 @@
 """Original files and the runs read from them, stored in one transaction or not at all."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -20,6 +20,8 @@ from app.store.types import is_id
 
 CHUNK_BYTES = 1024 * 1024
 _LEVEL = 3
+
+Also = Callable[[Session, Sequence[int]], object]
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,10 @@ class PreparedRun:
     telemetry: Mapping[str, Any] | None = None
 
 
-def store(database: Database, upload: NewUpload, content: BinaryIO, runs: Sequence[NewRun]) -> SavedUpload:
+def store(database: Database, upload: NewUpload, content: BinaryIO, runs: Sequence[NewRun], also: Also | None = None) -> SavedUpload:
     """Store a file and its runs. The same bytes again in the same project change nothing and give the runs that are there.
+
+    `also` writes in the same transaction, with the ids of the runs, new or not; what it raises undoes the storing.
 
     Compressing and encoding are done before the transaction, so that other writers wait for the inserts only.
     Raises ValueError when there is no run: a file that gave none is not kept.
@@ -51,11 +55,14 @@ def store(database: Database, upload: NewUpload, content: BinaryIO, runs: Sequen
     packed = pack(content)
     with database.read() as session:
         existing = find(session, upload.project, packed.sha256)
-    if existing is not None:
+    if existing is not None and also is None:
         return existing
-    prepared = [prepare(new, upload, seq) for seq, new in enumerate(runs)]
+    prepared = [] if existing is not None else [prepare(new, upload, seq) for seq, new in enumerate(runs)]
     with database.write() as session:
-        return save(session, upload, packed, prepared)
+        saved = existing if existing is not None else save(session, upload, packed, prepared)
+        if also is not None:
+            also(session, saved.run_ids)
+        return saved
 
 
 def prepare(new: NewRun, upload: NewUpload, seq_in_file: int) -> PreparedRun:

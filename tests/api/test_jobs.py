@@ -9,8 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.main import create_app
+from app.services import importing
 from tests.answers import API, ok, problem
-from tests.applications import BASE_URL, context_of, settings_in
+from tests.applications import BASE_URL, context_of, row_counts, settings_in
 from tests.jobs.workers import CPU, MICROBENCH, HandWorker
 from tests.postgres import own_database
 from tests.result_files import served_file
@@ -104,6 +105,76 @@ def test_an_attempt_ends_once_and_a_given_up_one_changes_nothing(on: TestClient)
     ok(first.finish(again))
     problem(first.finish(again), 409, "succeeded")
     assert job_of(on, job["id"])["lost_workers"] == 1
+
+
+def runs_in(client: TestClient) -> list[int]:
+    return [run["id"] for run in ok(client.get(f"{API}/runs"))["items"]]
+
+
+@pytest.mark.parametrize("way", ["lost", "released", "interrupted"])
+def test_the_runs_of_an_attempt_go_with_it_when_the_job_is_queued_again(on: TestClient, way: str) -> None:
+    asked(on)
+    worker = HandWorker(on)
+    worker.register()
+    job = worker.claim()
+    assert job is not None
+    brought = ok(worker.result(job, served_file(3)))["run_ids"]
+    assert runs_in(on) == brought
+    if way == "lost":
+        worker.register()
+    else:
+        ok(worker.finish(job, way))
+    assert runs_in(on) == []
+    assert (job_of(on, job["id"])["state"], job_of(on, job["id"])["run_ids"]) == ("queued", [])
+    assert sum(row_counts(on).values()) == 0
+    problem(worker.result(job, served_file(3)), 409, "Attempt 1")
+    assert runs_in(on) == []
+
+
+def test_a_job_that_ends_keeps_what_its_last_attempt_brought(on: TestClient) -> None:
+    asked(on)
+    worker = HandWorker(on)
+    for turn in range(3):
+        worker.register()
+        job = worker.claim()
+        assert job is not None
+        ok(worker.result(job, served_file(turn)))
+    worker.register()
+    ended = job_of(on, job["id"])
+    assert (ended["state"], len(ended["run_ids"])) == ("lost", 1)
+    assert runs_in(on) == ended["run_ids"]
+
+
+def test_a_file_that_a_person_brought_before_stays_when_the_attempt_is_lost(on: TestClient) -> None:
+    mine = ok(on.post(f"{API}/runs", content=served_file(3), params={"name": "mine.json"}), 201)["runs"][0]["id"]
+    asked(on)
+    worker = HandWorker(on)
+    worker.register()
+    job = worker.claim()
+    assert job is not None
+    assert ok(worker.result(job, served_file(3)))["run_ids"] == [mine]
+    worker.register()
+    assert runs_in(on) == [mine]
+    assert job_of(on, job["id"])["run_ids"] == []
+
+
+def test_an_attempt_that_is_given_up_while_its_result_is_read_leaves_no_run(on: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(on)
+    worker = HandWorker(on)
+    worker.register()
+    job = worker.claim()
+    assert job is not None
+    read, headers = importing.read_runs, dict(worker.headers)
+
+    def slowly(name: str, data: bytes) -> Any:
+        worker.register()
+        return read(name, data)
+
+    monkeypatch.setattr(importing, "read_runs", slowly)
+    path = f"{API}/worker/jobs/{job['id']}/result"
+    answer = on.post(path, params={"attempt": 1, "name": "late.json"}, content=served_file(3), headers=headers)
+    problem(answer, 409, "Attempt 1 of this job is over")
+    assert sum(row_counts(on).values()) == 0
 
 
 def test_cancelling_ends_a_waiting_job_at_once_and_a_running_one_by_its_worker(on: TestClient) -> None:

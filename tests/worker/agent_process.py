@@ -1,5 +1,10 @@
-"""The agent with a stand-in for the measuring process, as a process of its own: `agent_process.py SERVER FOLDER DEVICE [--once]`."""
+"""The agent with a stand-in for the measuring process, as a process of its own: `agent_process.py SERVER FOLDER DEVICE [--once]`.
 
+With `--dies-last` it is killed between bringing a result and saying how the job ended.
+"""
+
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -17,6 +22,11 @@ def stand_in(kind: str, folder: Path) -> list[str]:
     return [sys.executable, "-I", str(STAND_IN), kind, str(folder)]
 
 
+class DiesLast(Server):
+    def finish(self, job: int, attempt: int, outcome: str, reason: str | None) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main() -> int:
     address, folder, key, *rest = sys.argv[1:]
     configure_logging()
@@ -24,7 +34,7 @@ def main() -> int:
     device = Device(key, "Stand-in GPU", "gpu", backends=("torch",)) if is_gpu else Device(key, "Stand-in CPU", "cpu", backends=("numpy",))
     options = Options(name=key, once="--once" in rest, wait_s=5.0, measure=stand_in, find=lambda: [device])
     try:
-        return Agent(Server(address), State(Path(folder)), options).run()
+        return Agent((DiesLast if "--dies-last" in rest else Server)(address), State(Path(folder)), options).run()
     except PhaselineError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -27,6 +27,7 @@ class Outcome:
     lost: int = 0
     finished_twice: int = 0
     runs_missing: int = 0
+    runs_of_nobody: int = 0
     requeue_s: list[float] = field(default_factory=list)
 
     def figures(self) -> dict[str, Any]:
@@ -37,6 +38,7 @@ class Outcome:
             "lost": self.lost,
             "finished_twice": self.finished_twice,
             "runs_missing": self.runs_missing,
+            "runs_of_nobody": self.runs_of_nobody,
             "requeue_p50_s": times[len(times) // 2] if times else None,
             "requeue_max_s": times[-1] if times else None,
             "lease_s": LEASE_S,
@@ -81,11 +83,15 @@ def _strike(site: Site, number: int, victim: str, outcome: Outcome) -> None:
 
 
 def _judge(site: Site, numbers: list[int], outcome: Outcome) -> None:
+    linked: set[int] = set()
     for number in numbers:
         job = site.job(number)
         outcome.lost += job["state"] != "succeeded"
         outcome.finished_twice += site.log(number).count("state: succeeded") > 1
         outcome.runs_missing += len(job["run_ids"]) != 1
+        linked.update(job["run_ids"])
+    stored = {run["id"] for run in site.get("/api/v1/runs?limit=500")["items"]}
+    outcome.runs_of_nobody = len(stored - linked)
 
 
 def main() -> None:

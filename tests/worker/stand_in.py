@@ -23,10 +23,10 @@ def say(**event: Any) -> None:
 
 
 def report(number: int) -> dict[str, Any]:
-    """A result as `vllm bench serve` writes it; each number gives another file."""
+    """A result as `vllm bench serve` writes it; each number gives another file, and each process one of its own."""
     figures = {f"{stat}_{key}_ms": 10.0 + number / 1e3 for key in ("ttft", "tpot", "itl") for stat in ("mean", "median", "p99")}
     counts = {"num_prompts": 8, "completed": 8, "failed": 0, "total_input_tokens": 800, "total_output_tokens": 80, "max_concurrency": 1}
-    rates = {"request_throughput": 4.0, "output_throughput": 40.0, "total_token_throughput": 440.0, "duration": 2.0}
+    rates = {"request_throughput": 4.0, "output_throughput": 40.0, "total_token_throughput": 440.0, "duration": 2.0 + os.getpid() / 1e9}
     return {"date": "20260501-120000", "endpoint_type": "vllm", "model_id": "stand-in", "tokenizer_id": "stand-in", "request_rate": "inf",
             "burstiness": 1.0, **counts, **rates, **figures}  # fmt: skip
 

@@ -464,6 +464,16 @@ _ROWS = (
         "preemption, a hiccup. Its count is that of all such gaps.",
     ),
     Metric(
+        "passed_over_s",
+        "Passed over",
+        "s",
+        "distribution",
+        "lower",
+        "decode",
+        "A stall in which the other requests that decoded went on and got several tokens each: no pass held it up, its sequence was put "
+        "out and computed again. Its count is that of all such stalls.",
+    ),
+    Metric(
         "decoding_requests",
         "Decoding requests",
         "requests",

@@ -6,6 +6,7 @@
     lone                a request that was sent while no other waited for its first token: its TTFT holds no queue
     ttft(p) = a + b p   least squares over lone requests that differ in prompt length                  a: fixed, b: a token
     stall               a gap of twice the step at its n or more
+    passed over         a stall in which the others that decode got several tokens each: no pass held them up, the sequence was put out
 
 All sequences of a batch share one pass, so that a gap between two tokens is the pass between them, and what ran beside it is known from
 the other rows. Needs the moments of sending; None or left out where the rows do not say. Source: the design's page on diagnosis, G4.
@@ -31,15 +32,20 @@ _FEW, _HARDLY, _SOME = 12, 2, 4
 # Rows whose gaps are looked at; more say nothing new.
 _MOST_ROWS = 4_000
 _UPPER_TRIM = 0.9
+# Passes that the others had in a gap which is no pass: two may be seen where clients note the ends of passes at moments that differ.
+_PASSES = 3.0
+# Tokens that come in bursts leave next to nothing between most of them, and say nothing of passes.
+_BURSTS = 0.25
 # A jump leaves at most this share of what a line alone leaves over.
 _EXPLAINED = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """Every gap that was looked at: its length, the requests that decoded meanwhile, and whether another one's first token fell into it."""
+    """Every gap that was looked at: its length and end, who decoded meanwhile; `quiet`: no other one's first token fell in."""
 
     gap_s: Floats
+    until_s: Floats
     decoding: npt.NDArray[np.int64]
     quiet: npt.NDArray[np.bool_]
 
@@ -81,6 +87,9 @@ def stream_readings(samples: RequestSamples) -> dict[str, Distribution]:
         # Counted for all rows, where only some were looked at.
         counted = round(stalls.size / passes.gap_s.size * samples.chunk_gaps_s.size)
         found["stall_s"] = replace(_distribution(stalls), n=counted)
+        passed = _passed_over(samples, passes, curve)
+        if passed.size:
+            found["passed_over_s"] = replace(_distribution(passed), n=round(passed.size / passes.gap_s.size * samples.chunk_gaps_s.size))
     return {**found, "step_quiet_s": _quiet(curve)}
 
 
@@ -116,7 +125,7 @@ def passes_of(samples: RequestSamples) -> Passes | None:
     # A little beyond the gap itself, since two clients note the end of one pass at moments that differ.
     slack = gaps / 4
     arrived = np.searchsorted(firsts, until + slack, side="right") - np.searchsorted(firsts, until - gaps + slack, side="right")
-    return Passes(gaps, np.maximum(decoding, 1), arrived == 0)
+    return Passes(gaps, until, np.maximum(decoding, 1), arrived == 0)
 
 
 def step_curve(passes: Passes) -> StepCurve | None:
@@ -130,6 +139,21 @@ def step_curve(passes: Passes) -> StepCurve | None:
         return None
     steps = np.asarray([np.percentile(gaps[at : at + many], 25) for at, many in zip(first[enough], count[enough], strict=True)])
     return StepCurve(numbers[enough].astype(np.float64), steps, count[enough].astype(np.float64))
+
+
+def _passed_over(samples: RequestSamples, passes: Passes, curve: StepCurve) -> Floats:
+    """The stalls in which each of the others that decode got several tokens."""
+    none = np.empty(0)
+    if samples.start_s is None or float(np.median(passes.gap_s)) < _BURSTS * float(passes.gap_s.mean()):
+        return none
+    firsts = (samples.start_s + samples.ttft_s)[np.isfinite(samples.start_s + samples.ttft_s)]
+    tokens = np.sort(np.concatenate([passes.until_s, firsts]))
+    slack = passes.gap_s / 4
+    within = np.searchsorted(tokens, passes.until_s - slack) - np.searchsorted(tokens, passes.until_s - passes.gap_s + slack)
+    # Half of the gap was counted, of as many rows as were looked at.
+    each = 2.0 * within / np.maximum(passes.decoding - 1, 1) * (samples.chunk_gaps_s.size / passes.gap_s.size)
+    found: Floats = passes.gap_s[(passes.gap_s >= STALL * curve.at(passes.decoding)) & (passes.decoding > 1) & (each >= _PASSES)]
+    return found
 
 
 def _quiet(curve: StepCurve) -> Distribution:

@@ -138,3 +138,37 @@ def test_how_many_decode_at_once_is_weighted_by_time() -> None:
     )
     found = stream_readings(samples)["decoding_requests"]
     assert (found.mean, found.p50, found.max) == (pytest.approx(4 / 3), 1.0, 2.0)
+
+
+def in_step(*held_up: int, requests: int = 4) -> RequestSamples:
+    """Requests that are sent together and get a token every 10 ms each; those that are named wait 0.2 s for their thirtieth."""
+    gaps = np.full((requests, 60), 0.01)
+    gaps[list(held_up), 29] = 0.2
+    return RequestSamples(
+        ok=np.ones(requests, dtype=np.bool_),
+        prompt_tokens=np.full(requests, 100.0),
+        output_tokens=np.full(requests, 61.0),
+        ttft_s=np.full(requests, 0.05),
+        e2e_s=0.05 + gaps.sum(axis=1),
+        start_s=np.arange(requests) * 1e-4,
+        chunk_gaps_s=gaps.ravel(),
+        chunk_gap_counts=np.full(requests, 60),
+    )
+
+
+def test_a_sequence_that_waits_while_the_others_go_on_was_passed_over() -> None:
+    # 0.2 s are twenty tokens of each of the others.
+    found = stream_readings(in_step(2))["passed_over_s"]
+    assert (found.n, found.mean) == (1, pytest.approx(0.2))
+
+
+def test_a_wait_that_all_share_is_a_pass() -> None:
+    found = stream_readings(in_step(0, 1, 2, 3))
+    assert found["stall_s"].n == 4
+    assert "passed_over_s" not in found
+
+
+def test_bursts_say_nothing_of_passes() -> None:
+    samples = in_step(2)
+    bursts = np.where(np.arange(samples.chunk_gaps_s.size) % 4 == 3, samples.chunk_gaps_s * 4, 1e-5)
+    assert "passed_over_s" not in stream_readings(replace(samples, chunk_gaps_s=bursts))

@@ -1,8 +1,20 @@
 """Rules about a step among others: the batch, graphs, the pool of the cache, prompts of others, chunks: R08, R09, R11 to R14."""
 
 from app.domain.diagnosis.rule import Advice, Rule, above, below, doubted, fact, fell, flagged, rose, still, within
-from app.domain.diagnosis.signs import FIRST_SLOWER, FLOOR, ITL, SLOWER, STEP_SLOWER, STEP_STILL
-from app.domain.diagnosis.thresholds import GOOD, JUMPED, LOAD_ONLY, MOSTLY, NOISE, ORDINARY, POOL_FULL, SAME_KIND, SAME_SETTING, STEP
+from app.domain.diagnosis.signs import FIRST_SLOWER, FLOOR, ITL, NOT_PASSED_OVER, SLOWER, STEP_SLOWER, STEP_STILL
+from app.domain.diagnosis.thresholds import (
+    GOOD,
+    JUMPED,
+    LOAD_ONLY,
+    MOSTLY,
+    NOISE,
+    ORDINARY,
+    PASSED_OVER,
+    POOL_FULL,
+    SAME_KIND,
+    SAME_SETTING,
+    STEP,
+)
 
 BATCH_RULES = (
     Rule(
@@ -176,6 +188,7 @@ BATCH_RULES = (
             fact(below("pool_tokens_change", 0, "The pool holds {pool_tokens_other} tokens, before {pool_tokens_base}.")),
             above("binding_cap_change", -NOISE, "The limit of running sequences is as before."),
             below("preemptions_added", 1, "Nothing more was preempted."),
+            NOT_PASSED_OVER,
         ),
         levers=(
             Advice("fp8_kv", "a pool twice as large (vllm-project/vllm#42058)"),
@@ -223,6 +236,33 @@ BATCH_RULES = (
         source="vllm-project/vllm#44594, NVIDIA/TensorRT-LLM#16827",
     ),
     Rule(
+        "R12",
+        "preemption",
+        "Sequences wait in the middle of their answers while the others go on",
+        "both",
+        (
+            above(
+                "passed_over_share_added",
+                PASSED_OVER,
+                "Of the requests {passed_over_share_other} stood still while others got several tokens, before {passed_over_share_base}.",
+            ),
+            rose("worse_phase_change", "One phase takes longer by {worse_phase_change}."),
+        ),
+        (
+            fact(above("preemptions_added", 0, "{preemptions_added} more preemptions.")),
+            above("gap_median_change", -MOSTLY, "Tokens do not come in bursts: the median gap moved by {gap_median_change}."),
+        ),
+        levers=(
+            Advice("kv_watermark", "preemptions 1,065 → 187 (vllm-project/vllm#44594)"),
+            Advice("no_evict_policy", "avoids −40.6 % (NVIDIA/TensorRT-LLM#16827)"),
+            Advice("lower_concurrency"),
+            Advice("fp8_kv"),
+        ),
+        sums=("TTFT {ttft_change}, step {itl_change}",),
+        refuted_by="the server counts no preemption while as many stand still.",
+        source="vllm-project/vllm#44594, NVIDIA/TensorRT-LLM#16827",
+    ),
+    Rule(
         "R13",
         "prefill_interference",
         "Steps wait for the prompts of others",
@@ -250,6 +290,7 @@ BATCH_RULES = (
         ),
         (
             below("preemptions_added", 1, "Nothing more was preempted."),
+            NOT_PASSED_OVER,
             still("budget_change", "The chunk budget is the same."),
             above("held_up_change", -MOSTLY, "Such a wait is about as long as before, or longer: {held_up_change}."),
             below("prompt_settings_moved", 0.5, "No setting that is known to act on prompts was changed."),

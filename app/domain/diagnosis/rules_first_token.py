@@ -16,7 +16,7 @@ from app.domain.diagnosis.rule import (
     still,
     within,
 )
-from app.domain.diagnosis.signs import SOFTWARE_CHANGED
+from app.domain.diagnosis.signs import NOT_PASSED_OVER, SOFTWARE_CHANGED
 from app.domain.diagnosis.thresholds import BEYOND_CLOCKS, FITS, LOAD_ONLY, MOSTLY, POOL_FULL, QUADRATIC, SAME_KIND, SAME_SETTING
 
 _TTFT = "{ttft_base_s} → {ttft_other_s}, {ttft_change}"
@@ -121,6 +121,7 @@ FIRST_TOKEN_RULES = (
             silent(above("decoding_change", -SAME_KIND, "As many requests decode at once as before: {decoding_change}.")),
             silent(below("pool_used_share_other", POOL_FULL, "The pool of the cache is not full: {pool_used_share_other}.")),
             silent(below("preemptions_added", 1, "Nothing more was preempted.")),
+            NOT_PASSED_OVER,
             silent(below("chunks_added", 0.5, "The prompt is read in as many chunks as before.")),
             silent(above("held_up_change", -MOSTLY, "A token that has to wait waits about as long: {held_up_change}.")),
             silent(

@@ -1,6 +1,7 @@
 """Rules about both phases, the load, the stream and the totals: R10, R19, R22 to R24, R27, R29, R30."""
 
 from app.domain.diagnosis.rule import Advice, Rule, above, below, doubted, fact, fell, flagged, rose, still, within
+from app.domain.diagnosis.signs import NOT_PASSED_OVER
 from app.domain.diagnosis.thresholds import ANSWERED, BEYOND_CLOCKS, GOOD, MOSTLY, NOISE, ORDINARY, POOL_FULL, SAME_KIND, STEP
 
 _FIRST_SLOWER = rose("ttft_change", "The first token takes longer: {ttft_change}.")
@@ -47,6 +48,7 @@ WHOLE_RULES = (
             fact(below("binding_cap_change", 0, "The limit is {running_cap_other}, before {running_cap_base}.")),
             below("pool_used_share_other", POOL_FULL, "The pool of the cache is not full: {pool_used_share_other}."),
             below("preemptions_added", 1, "Nothing more was preempted."),
+            NOT_PASSED_OVER,
             below("step_itself_change", SAME_KIND, "The step itself is about as long: {step_itself_change}."),
         ),
         levers=(Advice("raise_max_num_seqs"), Advice("data_parallel_replicas"), Advice("lower_concurrency")),

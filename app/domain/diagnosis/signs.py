@@ -1,7 +1,7 @@
 """Signs that several rules about steps share, and sums that they show."""
 
-from app.domain.diagnosis.rule import Advice, above, below, doubted, fact, no_rise, rose, still, within
-from app.domain.diagnosis.thresholds import MOSTLY, STEP
+from app.domain.diagnosis.rule import Advice, above, below, doubted, fact, no_rise, rose, silent, still, within
+from app.domain.diagnosis.thresholds import MOSTLY, PASSED_OVER, STEP
 
 ITL = "{itl_base_s} → {itl_other_s}, {itl_added_s} a step"
 SLOWER = rose("itl_change", "A step takes longer: {itl_change}.")
@@ -39,6 +39,11 @@ UNLIKE_THE_STEP = below(
 )
 MEMORY_CLOCK_SAME = still("memory_clock_change", "The memory clock is the same: {memory_clock_change}.")
 SOFTWARE_CHANGED = doubted(fact(above("software_changed", 0.5, "Another version of the engine runs, or other kernels of it.")))
+NOT_PASSED_OVER = silent(
+    below(
+        "passed_over_share_added", PASSED_OVER, "No sequence waits while the others go on: {passed_over_share_added} more of the requests."
+    )
+)
 FLOOR = "{step_bytes} ÷ bandwidth = {floor_s}; measured {step_s}, {share_of_floor}"
 LAUNCHES = (
     Advice("cuda_graphs", "17.6 → 6.5 tokens/s without them (vllm-project/vllm#13204)"),

@@ -32,6 +32,8 @@ BEYOND_CLOCKS = 0.5
 """Clocks of one device seldom halve: a prompt pass that lost more than half of its rate runs somewhere else."""
 EXCESS_BYTES = 2.0
 """Bytes read per token, as a multiple of what active weights need, from which more is read than the model asks for."""
+PASSED_OVER = 0.05
+"""Sequences put out while others go on, for each request: a stray one may be how two clocks met, more are the scheduler's doing."""
 ANSWERED = 0.85
 """Requests answered a second, as a share of those offered, from which a load is one that the deployment keeps up with."""
 POOL_FULL = 0.95

@@ -30,7 +30,14 @@ SURE = 2.0
 def within_runs(base: Run, other: Run) -> Seen:
     """The observables that rows give, by name; empty where neither run has any."""
     steps = _step_itself(base, other)
-    return {**steps, **_first_itself(base, other, steps), **_stalls(base, other), **_bursts(base, other), **_batch(base, other)}
+    return {
+        **steps,
+        **_first_itself(base, other, steps),
+        **_stalls(base, other),
+        **_passed_over(base, other),
+        **_bursts(base, other),
+        **_batch(base, other),
+    }
 
 
 def _both(base: Run, other: Run, key: str, stat: str = "mean") -> tuple[float, float] | None:
@@ -144,6 +151,22 @@ def _stalls(base: Run, other: Run) -> dict[str, float]:
     # Where one side has no stall, its longest gap is the longest wait of a token.
     held = _both(base, other, "stall_s") or _both(base, other, "chunk_gap_s", "max")
     return {**found, **moved("held_up", held), **changed("stall_share", shares[0], shares[1])}
+
+
+def _passed_over(base: Run, other: Run) -> dict[str, float]:
+    """How often a sequence was put out while others went on, for each request."""
+    shares = []
+    for run in (base, other):
+        if run.distribution("step_quiet_s") is None or not run.requests.completed:
+            return {}
+        passed = run.distribution("passed_over_s")
+        shares.append((passed.n or 0) / run.requests.completed if passed is not None else 0.0)
+    return {
+        "passed_over_share_base": shares[0],
+        "passed_over_share_other": shares[1],
+        "passed_over_share_added": shares[1] - shares[0],
+        **moved("passed_over", _both(base, other, "passed_over_s")),
+    }
 
 
 def _bursts(base: Run, other: Run) -> dict[str, float]:

@@ -50,11 +50,16 @@ class JobList(Shape):
 
 
 class EstimateShape(Shape):
-    """What a job takes on a device: seconds, bytes where they are known, and what runs it."""
+    """What a job takes on a device: seconds, bytes where they are known, and what runs it.
+
+    `rough`: the order of the time is all that is known. `at_most_s`: when the job's own limits end it; null where it has none.
+    """
 
     seconds: float
     memory_bytes: int | None
     sentence: str
+    rough: bool
+    at_most_s: float | None
 
 
 class PlaceShape(Shape):

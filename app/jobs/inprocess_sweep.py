@@ -38,4 +38,6 @@ class InprocessSweep(JobParameters):
     def estimate(self, device: DeviceFacts) -> Estimate:
         """Points alone bound the time until the model's shape is known; `services` refine it with a prediction."""
         points = len(self.prompt_tokens) * len(self.batches)
-        return Estimate(points * self.point_limit_s, None, f"{points} points on {device.name}, at most {self.point_limit_s:g} s each")
+        most = points * self.point_limit_s
+        sentence = f"{points} points on {device.name}, at most {self.point_limit_s:g} s each"
+        return Estimate(most, None, sentence, rough=True, at_most_s=most)

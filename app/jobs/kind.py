@@ -34,11 +34,16 @@ class DeviceFacts:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a job will take on a device, in seconds and bytes, and one sentence that says what runs it."""
+    """What a job will take on a device, in seconds and bytes, and one sentence that says what runs it.
+
+    `rough`: no more than the order of the time is known. `at_most_s` is when the job's own limits end it, None where it has none.
+    """
 
     seconds: float
     memory_bytes: int | None
     sentence: str
+    rough: bool = False
+    at_most_s: float | None = None
 
 
 class JobParameters(BaseModel):

@@ -30,6 +30,5 @@ class LlamaBench(JobParameters):
     def estimate(self, device: DeviceFacts) -> Estimate:
         """Tests times a usual time each; llama-bench itself refuses a model that does not fit."""
         tests = (len(self.prompt_tokens) + len(self.output_tokens)) * len(self.depths)
-        return Estimate(
-            min(tests * _SECONDS_PER_TEST, self.limit_s), None, f"llama-bench on {device.name}, {tests} tests of {self.repeats} repeats"
-        )
+        sentence = f"llama-bench on {device.name}, {tests} tests of {self.repeats} repeats, {_SECONDS_PER_TEST:g} s each as a rule of thumb"
+        return Estimate(min(tests * _SECONDS_PER_TEST, self.limit_s), None, sentence, rough=True, at_most_s=self.limit_s)

@@ -1,13 +1,17 @@
 """What a job takes on a device, refined with what services know: the model's shapes and the device's profile."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from app.domain.architecture import ModelArchitecture
 from app.domain.errors import InvalidRequest
-from app.domain.prediction import Prediction
+from app.domain.prediction import Prediction, Request
+from app.domain.serving import predict
 from app.jobs import DeviceFacts, Estimate, JobParameters
 from app.jobs.inprocess_sweep import InprocessSweep
 from app.services.predicting import answer, question_of
 from app.services.profiles import ProfileBook
+from app.services.rough_rates import rough_profile
 
 # The share of a device's memory that a job may plan with, and what a framework takes before any weight.
 _USABLE = 0.9
@@ -16,6 +20,8 @@ _FRAMEWORK_BYTES = 1024**3
 MOST_NUMPY_PARAMETERS = 160_000_000
 # Random weights are drawn and cast at about this rate on one core.
 _WEIGHTS_PER_S = 5e7
+# A device that nobody knows is looked at before the sweep.
+_FIRST_LOOK_S = 8.0
 # A device that states a rate for every format of a job: only the memory of what is priced there is used.
 _ANY_HARDWARE = "h100-sxm5-80gb"
 
@@ -43,16 +49,32 @@ def refined(book: ProfileBook, parameters: JobParameters, device: DeviceFacts) -
             "model", f"it needs about {memory / 2**30:.1f} GiB and {device.name} has {device.memory_bytes / 2**30:.1f} GiB in all"
         )
     backend = "numpy" if by_numpy else "torch"
-    points = f"{len(parameters.prompt_tokens) * len(parameters.batches)} points"
+    many = len(parameters.prompt_tokens) * len(parameters.batches)
+    points = "1 point" if many == 1 else f"{many} points"
     if device.hardware is None:
-        sentence = f"{backend} on {device.name}, {points}; the device has no profile yet, so the limits of the points are all that is known"
-        return replace(first, memory_bytes=memory, sentence=sentence)
-    seconds = count / _WEIGHTS_PER_S + sum(
-        (parameters.repeats + 1) * _priced(book, parameters, device, prompt, batch).total_s
-        for prompt in parameters.prompt_tokens
-        for batch in parameters.batches
-    )
-    return replace(first, seconds=seconds, memory_bytes=memory, sentence=f"{backend} on {device.name}, {points}, by the cost model")
+        seconds = _FIRST_LOOK_S + _seconds(
+            parameters, count, lambda prompt, batch: _roughly(architecture, parameters, device, prompt, batch)
+        )
+        sentence = f"{backend} on {device.name}, {points}; the device has no profile yet: roughly, by the rates of a usual one of its class"
+    else:
+        seconds = _seconds(parameters, count, lambda prompt, batch: _priced(book, parameters, device, prompt, batch))
+        sentence = f"{backend} on {device.name}, {points}, by the cost model"
+    # A point is ended at its limit, so that no estimate goes beyond the sum of these.
+    seconds = seconds if first.at_most_s is None else min(seconds, first.at_most_s)
+    return replace(first, seconds=seconds, memory_bytes=memory, sentence=sentence, rough=device.hardware is None)
+
+
+def _seconds(parameters: InprocessSweep, weights: int, point: Callable[[int, int], Prediction]) -> float:
+    """Drawing the weights, then each point once to warm up and as often as it is repeated."""
+    points = [point(prompt, batch) for prompt in parameters.prompt_tokens for batch in parameters.batches]
+    return weights / _WEIGHTS_PER_S + (parameters.repeats + 1) * sum(priced.total_s for priced in points)
+
+
+def _roughly(architecture: ModelArchitecture, parameters: InprocessSweep, device: DeviceFacts, prompt: int, batch: int) -> Prediction:
+    """One point on a usual device of the class."""
+    dtype = parameters.dtype
+    request = Request(prompt, parameters.output_tokens, batch=batch, weight_dtype=dtype, activation_dtype=dtype, kv_dtype=dtype)
+    return predict(architecture, rough_profile(device, parameters.threads), request)
 
 
 def _priced(book: ProfileBook, parameters: InprocessSweep, device: DeviceFacts, prompt: int, batch: int) -> Prediction:

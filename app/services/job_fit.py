@@ -85,8 +85,14 @@ def fit(book: ProfileBook, job: NewJob, place: Place) -> Fit:
 
 
 def limit_of(job: NewJob, estimate: Estimate) -> float:
-    """Seconds after which a job is ended: what it was given, else three times the estimate and a start, at least ten minutes."""
-    return job.limit_s if job.limit_s is not None else max(600.0, 3 * estimate.seconds + 120.0)
+    """Seconds after which a job is ended: what it was given, else three times the estimate and a start, at least ten minutes.
+
+    A rough estimate may be far off: there the job's own limits count, where it has some.
+    """
+    if job.limit_s is not None:
+        return job.limit_s
+    likely = estimate.at_most_s if estimate.rough and estimate.at_most_s is not None else 3 * estimate.seconds
+    return max(600.0, likely + 120.0)
 
 
 def waiting_for(

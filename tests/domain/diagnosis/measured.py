@@ -8,7 +8,8 @@ from app.domain.run import Distribution, Flag, MetricValue, Rate, RequestCounts,
 METRICS = {"ttft": "ttft_s", "itl": "itl_s", "server": "server_ttft_s", "outside": "outside_server_s", "queue": "queue_s",
            "idle": "idle_before_s", "sm": "sm_clock_hz", "memory": "memory_clock_hz", "prefill": "prefill_s", "e2e": "e2e_s"}  # fmt: skip
 RATES = {"rate": ("output_tokens_per_s", "aggregate"), "prefill_rate": ("prefill_tokens_per_s", "request"),
-         "decode_rate": ("decode_tokens_per_s", "request"), "bytes_rate": ("bytes_per_s", "device")}  # fmt: skip
+         "decode_rate": ("decode_tokens_per_s", "request"), "answered": ("requests_per_s", "aggregate"),
+         "bytes_rate": ("bytes_per_s", "device")}  # fmt: skip
 
 
 def run(
@@ -25,7 +26,9 @@ def run(
         format="generic",
         tp=tp,
         duration_s=given.get("duration"),
-        workload=Workload(prompt_tokens_mean=prompt, output_tokens_mean=output, concurrency=clients),
+        workload=Workload(
+            prompt_tokens_mean=prompt, output_tokens_mean=output, concurrency=clients, request_rate_per_s=given.get("offered")
+        ),
         requests=RequestCounts(completed=given.get("completed")),
         metrics=metrics,
         flags=tuple(Flag(name, "", given.get("withholds", ())) for name in given.get("flags", ())),
@@ -40,3 +43,42 @@ def one(*, setup: dict[str, float] | None = None, **given: Any) -> Subject:
 def loads(*points: tuple[int, dict[str, Any]], setup: dict[str, float] | None = None) -> Subject:
     """A deployment at several numbers of clients."""
     return Subject(tuple(run(clients=clients, **given) for clients, given in points), Setup(**(setup or {})))
+
+
+CLIENTS, COMPLETED = 20, 50
+
+
+def rows(
+    *,
+    fixed: float = 0.012,
+    each: float = 0.0002,
+    prefill: tuple[float, float] = (0.03, 5e-5),
+    ttft: float = 0.13,
+    itl: float = 0.018,
+    decoding: float = 18.0,
+    most: float = 20.0,
+    stalls: tuple[int, float] = (400, 0.09),
+    flags: tuple[Flag, ...] = (),
+    setup: dict[str, float] | None = None,
+    **more: MetricValue,
+) -> Subject:
+    """A deployment with what its rows gave: the step's line, the prompt's line at 1,000 tokens, stalls of 10,000 gaps, the batch."""
+    lone = prefill[0] + 1000 * prefill[1]
+    metrics: dict[str, MetricValue] = {
+        "ttft_s": Distribution(mean=ttft, p50=ttft),
+        "itl_s": Distribution(mean=itl, p50=fixed + each * decoding),
+        "e2e_s": Distribution(mean=ttft + 99 * itl),
+        "chunk_gap_s": Distribution(mean=itl, p50=fixed + each * decoding, max=10 * itl, n=10_000),
+        "lone_ttft_s": Distribution(mean=lone, p50=lone, std=0.002, n=50),
+        "prefill_fixed_s": Distribution(mean=prefill[0], std=0.0005),
+        "prefill_per_token_s": Distribution(mean=prefill[1], std=5e-7),
+        "step_quiet_s": Distribution(mean=fixed + each * decoding),
+        "step_fixed_s": Distribution(mean=fixed, std=2e-5),
+        "step_per_sequence_s": Distribution(mean=each, std=2e-6),
+        "stall_s": Distribution(mean=stalls[1], n=stalls[0]),
+        "decoding_requests": Distribution(mean=decoding, p50=decoding, max=most),
+        **more,
+    }
+    workload = Workload(prompt_tokens_mean=1000, output_tokens_mean=100, concurrency=CLIENTS)
+    counts = RequestCounts(completed=COMPLETED)
+    return Subject((Run(format="generic", workload=workload, requests=counts, metrics=metrics, flags=flags),), Setup(**(setup or {})))

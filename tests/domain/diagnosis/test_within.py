@@ -1,48 +1,13 @@
 """Two runs of one load whose rows are known: what is told of the step itself, the prompt pass itself, waits and the batch."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from app.domain.diagnosis import Diagnosis, Setup, Subject, diagnose_pair
-from app.domain.run import Distribution, Flag, MetricValue, Run, Workload
-
-CLIENTS = 20
-
-
-def rows(
-    *,
-    fixed: float = 0.012,
-    each: float = 0.0002,
-    prefill: tuple[float, float] = (0.03, 5e-5),
-    ttft: float = 0.13,
-    itl: float = 0.018,
-    decoding: float = 18.0,
-    most: float = 20.0,
-    stalls: tuple[int, float] = (400, 0.09),
-    flags: tuple[Flag, ...] = (),
-    setup: dict[str, float] | None = None,
-    **more: MetricValue,
-) -> Subject:
-    """A deployment with what its rows gave: the step's line, the prompt's line at 1,000 tokens, stalls of 10,000 gaps, the batch."""
-    lone = prefill[0] + 1000 * prefill[1]
-    metrics: dict[str, MetricValue] = {
-        "ttft_s": Distribution(mean=ttft, p50=ttft),
-        "itl_s": Distribution(mean=itl, p50=fixed + each * decoding),
-        "e2e_s": Distribution(mean=ttft + 99 * itl),
-        "chunk_gap_s": Distribution(mean=itl, p50=fixed + each * decoding, max=10 * itl, n=10_000),
-        "lone_ttft_s": Distribution(mean=lone, p50=lone, std=0.002, n=50),
-        "prefill_fixed_s": Distribution(mean=prefill[0], std=0.0005),
-        "prefill_per_token_s": Distribution(mean=prefill[1], std=5e-7),
-        "step_quiet_s": Distribution(mean=fixed + each * decoding),
-        "step_fixed_s": Distribution(mean=fixed, std=2e-5),
-        "step_per_sequence_s": Distribution(mean=each, std=2e-6),
-        "stall_s": Distribution(mean=stalls[1], n=stalls[0]),
-        "decoding_requests": Distribution(mean=decoding, p50=decoding, max=most),
-        **more,
-    }
-    workload = Workload(prompt_tokens_mean=1000, output_tokens_mean=100, concurrency=CLIENTS)
-    return Subject((Run(format="generic", workload=workload, metrics=metrics, flags=flags),), Setup(**(setup or {})))
+from app.domain.diagnosis import Diagnosis, Subject, diagnose_pair
+from app.domain.run import Distribution, Flag
+from tests.domain.diagnosis.measured import rows
 
 
 def first(found: Diagnosis) -> Any:
@@ -180,3 +145,34 @@ def test_more_bytes_by_format_account_for_a_longer_step() -> None:
 def test_twice_the_devices_for_less_than_twice_the_speed(gain: float, cause: str) -> None:
     other = rows(fixed=0.012 * gain, each=0.0002 * gain, itl=0.018 * gain, setup={"devices": 2.0})
     assert first(diagnose_pair(rows(setup={"devices": 1.0}), other)) == cause
+
+
+@pytest.mark.parametrize(("version", "cause"), [("1.5.0", "decode_kernel"), ("1.4.0", "memory_bandwidth")])
+def test_a_kernel_got_slower_because_another_one_runs(version: str, cause: str) -> None:
+    # Step by 1.3 at every number of sequences, the prompt pass as before.
+    def of(version: str, subject: Subject) -> Subject:
+        return Subject(tuple(replace(run, engine="vllm", engine_version=version) for run in subject.runs))
+
+    found = diagnose_pair(of("1.4.0", rows()), of(version, rows(fixed=0.0156, each=0.00026, itl=0.0227)))
+    assert first(found) == cause
+    assert {"decode_kernel", "memory_bandwidth"} <= set(named(found))
+
+
+@pytest.mark.parametrize(("sending", "phase"), [(0.131, "client"), (0.001, "prefill")])
+def test_what_the_client_took_to_send_is_its_own(sending: float, phase: str) -> None:
+    # 130 ms more before every first token.
+    base = rows(client_send_s=Distribution(mean=0.001))
+    found = diagnose_pair(base, rows(prefill=(0.16, 5e-5), ttft=0.26, client_send_s=Distribution(mean=sending)))
+    assert found.phase == phase
+    assert (first(found) == "client_host_slow") is (phase == "client")
+
+
+def test_behind_an_opening_wave_on_both_sides_the_rest_is_compared() -> None:
+    def with_wave(rest_s: float, **given: float) -> Subject:
+        flag = Flag("cold_start_outliers", "", ("ttft_s.mean",), {"mean_all_s": rest_s + 0.2, "mean_rest_s": rest_s})
+        return rows(flags=(flag,), **given)  # type: ignore[arg-type]
+
+    # The medians are 10 % apart, the means behind the wave 1 %.
+    found = diagnose_pair(with_wave(0.200), with_wave(0.202, ttft=0.143))
+    assert found.observables["ttft_change"] == pytest.approx(0.01)
+    assert found.phase == "none"

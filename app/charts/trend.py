@@ -13,6 +13,7 @@ from app.domain.trends import Level, Trend, TrendPoint
 
 # More words than these cover the points; the table has them all.
 _MOST_REMARKS, _REMARK_LENGTH, _REMARK_ROWS = 4, 40, 3
+_FEW_MINUTES = 10 / 1440
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
@@ -55,7 +56,7 @@ def trend(chart: TrendChart, theme: Theme) -> Figure:
             *(_line(each.at, theme.ink_3, "dot") for each in chart.remarks),
         ],
     }
-    titles = axis_titles("measured", f"{label(chart.title)}, {unit}")
+    titles = axis_titles(_measured(known), f"{label(chart.title)}, {unit}")
     return figure(data, theme, layout, [*titles, *_changes(found, top, theme, hue), *_remarks(chart.remarks, theme)])
 
 
@@ -71,10 +72,19 @@ def _days(points: Sequence[TrendPoint]) -> float:
 
 
 def _dates(days: float) -> str:
-    """The day where the runs of some days are shown, the hour within one, the month over years."""
+    """The day where the runs of some days are shown, the time within one, to the second within minutes, the month over years."""
     if days > 400:
         return "%b %Y"
-    return "%-d %b" if days > 3 else "%-d %b, %H:%M"
+    if days > 3:
+        return "%-d %b"
+    if days > 1:
+        return "%-d %b, %H:%M"
+    return "%H:%M" if days > _FEW_MINUTES else "%H:%M:%S"
+
+
+def _measured(points: Sequence[TrendPoint]) -> str:
+    """What the times are, with the day where the ticks have none."""
+    return "measured" if _days(points) > 1 else f"measured, {points[0].at:%-d %b %Y}"
 
 
 def _ground(level: Level, scale: float, color: str) -> dict[str, Any]:

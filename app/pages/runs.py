@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
+from app.domain.checks import READING_AIDS
 from app.domain.errors import InvalidRequest
 from app.domain.text import clean_text
 from app.formats import current_versions
@@ -62,6 +63,7 @@ def run_list_page(request: Request) -> Response:
             page, total, facets = run_list.page(session, filters), run_list.count(session, filters), run_list.facets(session)
     values = {
         "page": page,
+        "reading_aids": READING_AIDS,
         "standings": baselines.standings(context, page.items),
         "total": total,
         "facets": facets,

@@ -59,7 +59,7 @@ def trends_page(request: Request) -> Response:
     """Every series with how its newest run stands."""
     start = whole(request.query_params.get("cursor", "")) or 0
     found = trends.index(page_context(request), request.query_params.get("project") or None, start, _PAGE)
-    entries = [(entry, _address(series_query(entry.series)), load_words(entry.series)) for entry in found.entries]
+    entries = [(entry, _address(series_query(entry.series)), load_words(entry.series), _against(entry.standing)) for entry in found.entries]
     values = {
         "found": found,
         "entries": entries,
@@ -114,6 +114,13 @@ def post_delete_annotation(request: Request, run_id: RunId, number: RunId) -> Re
     return RedirectResponse(f"{_root(request)}/runs/{run_id}/trend", status_code=303)
 
 
+def _against(standing: Standing) -> tuple[str, str]:
+    """By how much the figures that speak for both phases differ from the baseline's, empty where that is not known."""
+    rows = () if standing.found is None else (standing.found.prefill, standing.found.decode)
+    words = ["" if row is None or row.change is None else change_percent(row.change) for row in rows]
+    return (words[0], words[1]) if words else ("", "")
+
+
 def _root(request: Request) -> str:
     return str(request.scope.get("root_path", ""))
 
@@ -141,8 +148,9 @@ def _standing(standing: Standing) -> str:
 
 
 def _moved(change: LevelChange) -> str:
-    word = {"improved": "improved by", "regressed": "got worse by", "moved": "moved by"}[change.verdict]
-    return f"{word} {change_percent(change.change)}"
+    if change.verdict == "moved":
+        return f"moved by {change_percent(change.change)}"
+    return f"{'improved' if change.verdict == 'improved' else 'got worse'} by {percent(abs(change.change))}"
 
 
 def _title(each: Trend) -> str:

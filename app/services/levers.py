@@ -76,13 +76,13 @@ def run_levers(view: RunView, order: Order = "total") -> RunLevers:
 
 
 def seen_elsewhere() -> dict[str, tuple[str, ...]]:
-    """What each lever did elsewhere, with its source: what the rules of the diagnosis quote, each once."""
-    found: dict[str, list[str]] = {}
+    """What each lever did elsewhere, with its source in brackets at the end: what the rules of the diagnosis quote, once a source."""
+    found: dict[str, dict[str, str]] = {}
     for rule in RULES:
         for advice in rule.levers:
-            if advice.seen and advice.seen not in found.setdefault(str(advice.lever), []):
-                found[str(advice.lever)].append(advice.seen)
-    return {lever: tuple(texts) for lever, texts in found.items() if texts}
+            if advice.seen:
+                found.setdefault(str(advice.lever), {}).setdefault(advice.seen.rpartition("(")[2], advice.seen)
+    return {lever: tuple(texts.values()) for lever, texts in found.items()}
 
 
 def run_levers_json(shown: RunLevers) -> dict[str, Any]:

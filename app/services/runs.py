@@ -30,7 +30,7 @@ from app.store import requests as request_rows
 from app.store import run_list, runs, uploads
 from app.store import telemetry as telemetry_rows
 from app.store.records import RequestPage, RunChanges, RunFilters, RunListItem, RunPage, StoredRun
-from app.store.series_runs import NOT_SETTINGS
+from app.store.series_runs import settings_of
 
 _NOTES_LIMIT = 20_000
 
@@ -132,8 +132,8 @@ class RunView:
             "output_tokens_mean": run.workload.output_tokens_mean,
             "context_depth_tokens": run.workload.context_depth_tokens,
             "dataset": run.workload.dataset,
-            **{f"label: {key}": value for key, value in run.labels.items() if key not in NOT_SETTINGS},
         }
+        settings |= settings_of(run.labels, {**settings, "hardware": run.hardware})
         repeats = self.ids if self.repeats else ()
         return Side(self.id, run, settings, self.assessment.point, self.assessment.reasons, repeats)
 

@@ -27,12 +27,25 @@ NOT_SETTINGS = frozenset(
         *("draft_n", "draft_n_accepted", "draft_acceptance_rate", "acceptance_length", "server_gpu_cache_hit_rate"),
     }
 )
+# Labels from which an importer takes a fact of the run: where both say the same, the fact is the one that is shown.
+_SAID_BY_THE_RUN = {
+    "engine_version": ("vllm_version", "engine_version"),
+    "hardware": ("hardware", "gpu", "gpu_type", "gpu_name", "accelerator"),
+    "weight_dtype": ("weight_dtype", "quantization", "dtype"),
+    "kv_dtype": ("kv_cache_dtype", "kv_dtype", "cache_dtype"),
+    "tp": ("tp", "tensor_parallel_size", "tp_size"),
+    "pp": ("pp", "pipeline_parallel_size", "pp_size"),
+    "ep": ("ep", "ep_size", "expert_parallel_size"),
+    "dp": ("dp", "dp_size", "data_parallel_size"),
+    "devices": ("devices", "num_gpus", "n_gpus", "gpu_count"),
+}
+_FACT_OF = {label: fact for fact, labels in _SAID_BY_THE_RUN.items() for label in labels}
 _SERIES = (
     "project", "model_slug", "model", "hardware_slug", "hardware", "engine", "load_mode", "measured_at", "concurrency",
     "context_depth_tokens", "request_rate_per_s", "prompt_tokens_mean", "output_tokens_mean",
 )  # fmt: skip
 SERIES_COLUMNS = tuple(getattr(RunRow, name) for name in _SERIES)
-_COLUMNS = ("id", "label", "happened_at", "requests_completed", "flags", "labels", *SETTINGS)
+_COLUMNS = ("id", "label", "happened_at", "requests_completed", "flags", "labels", "hardware", *SETTINGS)
 
 
 class HasSeries(Protocol):
@@ -122,6 +135,15 @@ def around(session: Session, series: Series, run_id: int, moment: datetime, each
     return _runs(session, [*before[::-1], *after])
 
 
+def settings_of(labels: Mapping[str, str], facts: Mapping[str, object]) -> dict[str, str]:
+    """The labels that set something, under the names that tell them from facts; those that repeat a fact of the run are left out."""
+    return {
+        f"{LABEL}{key}": value
+        for key, value in labels.items()
+        if key not in NOT_SETTINGS and not (key in _FACT_OF and str(facts.get(_FACT_OF[key])) == value)
+    }
+
+
 def _select() -> Any:
     columns = [col(getattr(RunRow, name)) for name in _COLUMNS]
     return select(*columns, col(UploadRow.name).label("file_name")).join(UploadRow, col(UploadRow.id) == col(RunRow.upload_id))
@@ -136,7 +158,7 @@ def _run(row: Row[Any], figures: Mapping[tuple[str, str], Figure]) -> SeriesRun:
     withheld = frozenset(name for flag in flags_from_json(row.flags) for name in flag.withholds)
     kept = {at: found for at, found in figures.items() if not withheld & {at[0], f"{at[0]}.{at[1]}"}}
     settings = {name: value for name in SETTINGS if (value := getattr(row, name)) is not None}
-    labels = {f"{LABEL}{key}": value for key, value in (row.labels or {}).items() if key not in NOT_SETTINGS}
+    labels = settings_of(row.labels or {}, {**settings, "hardware": row.hardware})
     name = row.label or row.file_name.rsplit("/", 1)[-1]
     return SeriesRun(row.id, name, row.happened_at, row.requests_completed, {**settings, **labels}, withheld, kept)
 

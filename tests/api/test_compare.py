@@ -228,3 +228,13 @@ def test_runs_that_are_no_repeats_are_refused(api: TestClient, base: int) -> Non
     other = stored(api, **slower(50, 10), max_concurrency=4)
     third = stored(api, **slower(51, 10))
     problem(api.get(COMPARE, params={"base": f"{base},{other}", "other": third}), 422, "is no repeat of run", "number of clients differs")
+
+
+def test_a_label_that_repeats_a_fact_of_the_run_is_no_difference_of_its_own(api: TestClient) -> None:
+    base, other = (
+        ok(api.post(f"{API}/runs", content=data_of(served(vllm_version=version, preempted=version))), 201)["runs"][0]["id"]
+        for version in ("0.12.0", "0.13.0")
+    )
+    differing = {item["key"] for item in ok(api.get(f"{API}/compare", params={"base": base, "other": other}))["comparable"]["differing"]}
+    assert {"engine_version", "label: preempted"} <= differing
+    assert "label: vllm_version" not in differing

@@ -301,3 +301,21 @@ def test_a_stretch_in_which_the_device_was_slowed_is_shaded_behind_every_strip()
     assert [(shape["x0"], shape["x1"]) for shape in drawn["layout"]["shapes"]] == [(3.0, 5.0)]
     assert [trace["name"] for trace in drawn["data"]] == ["Core clock", "Power", "Temperature", "Busy, as the driver reports it"]
     assert drawn["layout"]["yaxis"]["domain"][0] > drawn["layout"]["yaxis2"]["domain"][1]
+
+
+@pytest.mark.parametrize(
+    ("apart", "ticks", "title"),
+    [
+        (timedelta(days=200), "%b %Y", "measured"),
+        (timedelta(days=4), "%-d %b", "measured"),
+        (timedelta(hours=9), "%-d %b, %H:%M", "measured"),
+        (timedelta(minutes=20), "%H:%M", "measured, 1 May 2026"),
+        (timedelta(seconds=20), "%H:%M:%S", "measured, 1 May 2026"),
+    ],
+)
+def test_ticks_of_a_trend_tell_its_runs_apart(apart: timedelta, ticks: str, title: str) -> None:
+    start = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    points = [TrendPoint(number, "a", start + number * apart, 0.01, 100) for number in range(4)]
+    drawn = figure("trend", TrendChart("ITL", trend(METRICS["itl_s"], "mean", points)), LIGHT)
+    assert drawn["layout"]["xaxis"]["tickformat"] == ticks
+    assert title in {note["text"] for note in drawn["layout"]["annotations"]}

@@ -28,6 +28,9 @@ def test_from_the_index_to_a_series_to_a_run(client: TestClient) -> None:
     page = client.get("/trends").text
     assert "1 of 1 series regressed" in page
     assert "decode regressed" in page
+    # TTFT is 50 ms in both, ITL 12 ms beside 10.
+    cells = page.replace("\xa0", " ")
+    assert '<td class="n">±0.0 %</td><td class="n">+20.0 %</td>' in cells
     landed = client.get(f"/runs/{runs[3]}/trend")
     assert landed.status_code == 200
     text = " ".join(landed.text.split())

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from app.domain.architecture import ModelArchitecture
+from app.domain.built_model import shape_of
 from app.domain.errors import InvalidRequest
 from app.domain.prediction import Prediction, Request
 from app.domain.serving import predict
@@ -33,6 +34,7 @@ def refined(book: ProfileBook, parameters: JobParameters, device: DeviceFacts) -
         return first
     architecture = book.model(parameters.model).architecture
     count = architecture.parameters
+    shape_of(architecture, max(parameters.prompt_tokens) + parameters.output_tokens)
     by_numpy = parameters.backend == "numpy" or "torch" not in device.backends
     if by_numpy and (parameters.dtype != "fp32" or count > MOST_NUMPY_PARAMETERS):
         raise InvalidRequest(

@@ -79,6 +79,7 @@ def test_a_rough_job_is_ended_by_its_own_limits_and_another_by_three_times_its_e
         ({"dtype": "bf16"}, CPU, "it needs a worker with torch"),
         ({"model": "llama-3-1-8b"}, CPU, "numpy measures fp32 up to 160 million parameters"),
         ({"model": "llama-3-1-70b", "dtype": "bf16"}, TORCH, "GiB in all"),
+        ({"model": "mixtral-8x7b-v0-1", "dtype": "bf16"}, TORCH, r"not built here: groups\[0\]\.experts is set"),
     ],
 )
 def test_what_a_device_cannot_do_is_said_by_reason(values: dict[str, object], device: DeviceFacts, message: str) -> None:

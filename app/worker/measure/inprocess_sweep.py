@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.architecture import ModelArchitecture
+from app.domain.built_model import ModelShape, shape_of
 from app.domain.device_profile import profile_of
 from app.domain.hardware import HardwareProfile
 from app.domain.prediction import Request
@@ -28,7 +29,6 @@ from app.worker.measure.device_microbench import first_look
 from app.worker.measure.floors import RUNTIME_BYTES, Floors, floors, needed_bytes, request_of, shortage
 from app.worker.measure.job import Job, Refused, StartAgain
 from app.worker.measure.model import Model, Tokens
-from app.worker.measure.model_shape import ModelShape, shape_of
 from app.worker.measure.numpy_model import NumpyModel, random_weights
 from app.worker.measure.reporter import Reporter
 from app.worker.measure.room import Memory, Room, gpu_memory, system_memory, watched
@@ -81,7 +81,10 @@ class Timed:
 
 
 def run(job: Job, reporter: Reporter) -> None:
-    """Measure every point and write the document after each. Raises Refused, DeviceLost, or StartAgain after memory ran out."""
+    """Measure every point and write the document after each.
+
+    Raises Refused, InvalidRequest for a model that is not built, DeviceLost, or StartAgain after memory ran out.
+    """
     parameters, model = job.parameters, job.model
     if not isinstance(parameters, InprocessSweep) or model is None:
         raise Refused("An inprocess_sweep needs its parameters and a model.")

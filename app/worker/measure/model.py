@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from app.worker.measure.model_shape import ModelShape
+from app.domain.built_model import ModelShape
 
 Tokens = np.typing.NDArray[np.int64]
 Weights = Mapping[str, Any]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.domain.built_model import LayerShape, ModelShape
 from app.worker.measure.model import NORM_EPSILON, WEIGHT_LIMIT, Tokens, Weights, rope_angles, weight_shapes
-from app.worker.measure.model_shape import LayerShape, ModelShape
 
 Floats32 = np.typing.NDArray[np.float32]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from app.domain.built_model import LayerShape, ModelShape
 from app.worker.measure.model import NORM_EPSILON, WEIGHT_LIMIT, Tokens, Weights, rope_angles, weight_shapes
-from app.worker.measure.model_shape import LayerShape, ModelShape
 from app.worker.measure.torch_seam import torch_module
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}

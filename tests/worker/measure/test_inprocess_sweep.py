@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from app.domain.architecture import ModelArchitecture, dense
+from app.domain.built_model import ModelShape, shape_of
 from app.domain.device_profile import profile_of
+from app.domain.errors import InvalidRequest
 from app.domain.hardware import HardwareProfile
 from app.domain.layers import Attention, Experts, LayerGroup, Mlp, Reach
 from app.domain.run import Distribution
@@ -24,7 +26,6 @@ from app.worker.measure.floors import floors, needed_bytes, request_of, shortage
 from app.worker.measure.inprocess_sweep import backend_of
 from app.worker.measure.job import Job, Refused, StartAgain
 from app.worker.measure.model import weight_shapes
-from app.worker.measure.model_shape import ModelShape, shape_of
 from app.worker.measure.numpy_model import NumpyModel, random_weights
 from app.worker.measure.reporter import Reporter
 from app.worker.measure.room import Memory
@@ -78,7 +79,7 @@ def group(**changes: Any) -> ModelArchitecture:
     ],
 )
 def test_what_is_not_built_is_refused_by_its_field(model: ModelArchitecture, field: str) -> None:
-    with pytest.raises(Refused, match=field):
+    with pytest.raises(InvalidRequest, match=field):
         shape_of(model, 64)
 
 

@@ -1,4 +1,4 @@
-"""Which models are built here: decoder layers of full attention (multi-head, grouped or one KV head) and a gated MLP, as in Llama.
+"""Which models our own measuring builds: layers of full attention (multi-head, grouped or one KV head) and a gated MLP, as in Llama.
 
 Anything else is refused by the field that says so; what is measured is always what was asked for.
 """
@@ -6,8 +6,8 @@ Anything else is refused by the field that says so; what is measured is always w
 from dataclasses import dataclass
 
 from app.domain.architecture import ModelArchitecture
+from app.domain.errors import InvalidRequest
 from app.domain.layers import LayerGroup
-from app.worker.measure.job import Refused
 
 # Shares of the parameters that may be left out: norms of queries and keys, biases. They move next to nothing.
 _NEGLIGIBLE = 0.002
@@ -50,7 +50,7 @@ class ModelShape:
 
 
 def shape_of(model: ModelArchitecture, positions: int) -> ModelShape:
-    """The shape to build for sequences of `positions` tokens. Raises Refused naming the field that is not built."""
+    """The shape to build for sequences of `positions` tokens. Raises InvalidRequest for `model` that names the part which is not built."""
     for field in ("looked_up_parameters", "position_parameters", "side_projection"):
         if getattr(model, field):
             raise _refused(model, field, f"{getattr(model, field):,}")
@@ -88,5 +88,7 @@ def _layer(model: ModelArchitecture, group: LayerGroup, where: str, positions: i
     return LayerShape(attention.heads, attention.kv_heads, attention.head_dim, mlp.intermediate)
 
 
-def _refused(model: ModelArchitecture, field: str, what: str) -> Refused:
-    return Refused(f"{model.name} is not built here: {field} is {what}. Built are layers of full attention and a gated MLP, as in Llama.")
+def _refused(model: ModelArchitecture, field: str, what: str) -> InvalidRequest:
+    return InvalidRequest(
+        "model", f"{model.name} is not built here: {field} is {what}. Built are layers of full attention and a gated MLP, as in Llama"
+    )

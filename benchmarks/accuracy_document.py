@@ -23,8 +23,9 @@ INTRODUCTION = """# Accuracy
 Made by `python -m benchmarks.accuracy --markdown`; nothing here was written by hand but the words. Errors are absolute percentage errors
 of times, median / mean. Three kinds are kept apart: **fit** (the profiles as shipped, on the rows that they were fitted to, which says how
 well they describe them and no more), **left out** (fits that saw no row of the same model, or of the same device: what to expect of a new
-one) and **calibrated** (the product's own calibration, started from constants that never saw the device, with up to 16 points of one's own
-engine, device and weight format, scored on others). Exclusions are the same for all three.
+one; each is left out whole, with a twelfth of the others where there are many) and **calibrated** (the product's own calibration, started
+from constants that never saw the device, with up to 16 points of one's own engine, device and weight format, scored on other operating
+points, none of which was measured). Exclusions are the same for all three.
 
 The rows are published measurements (`app/catalog/measured.csv`). One measurement under several labels counts once. Excluded are only rows
 that say they speculate, rows that their publisher rejected, and rows that beat the floor at specified rates, which nothing can; the line
@@ -46,21 +47,20 @@ load below what of the second is no curvature.
 MISSED = """What misses its target, and why:
 
 - **Means of TPOT**: pre-releases and one release far from every other row of the same engine (below); nothing in a question tells them.
-- **TTFT of dense models, fit**: 54 of 410 TensorRT-LLM rows hold something else: those of 70B at 1,024 + 1,024 tokens on fewer
-  than eight devices measure 19 to 20 decode steps more than the same load with longer answers (answers delivered twenty tokens at a
-  time would).
+  With a model or a device left out the same rows, and mixtures that probably speculate unsaid.
 - **TTFT of mixtures**: one engine's releases differ by a factor of two to three at the same question (SGLang 0.5.9 and 0.5.10 on one
   model and device), and attention-parallel deployments of TensorRT-LLM hold prompts back to balance ranks, for a time that is a
-  setting.
-- **Left out, TTFT of mixtures on TensorRT-LLM**: two models are all there is; each predicts the other.
-- **Left out, TPOT of mixtures**: one fit for both classes of models that takes TTFT more seriously gains 5 to 10 points of TTFT left out
-  and 2 to 3 of dense TPOT over separate fits, and costs 2 points here (separate ones reached 10.1 % / 15.8 %).
+  setting. On TensorRT-LLM two models are all there is; left out, each predicts the other.
 - **Device left out**: each engine's dense rows are from two to four devices, some with one model each, so a device left out is often a
-  model, a release and a weight format left out at once.
-- **Calibrated TPOT**: five factors on constants that never saw the device; what remains is the shape of the curve over the load.
-- **Calibrated TTFT**: five factors move passes and the host's time; what else a source's first tokens hold stays where it was.
-- **Single-stream prefill**: back ends of one engine differ by more than its devices do and are not named in the rows; with the back end
-  unknown, an engine's class predicts to about a quarter.
+  model, a release and a weight format left out at once. Quantised decode of engines seen on one device of a kind (gpt-fast, Transformers,
+  AutoAWQ on a CPU) falls back on physical guesses, a third to a half off; that of llama.cpp on GeForce and workstation cards is 3 to 6 %
+  off.
+- **Calibrated TTFT**: 16 points of a group lie far apart in load, length and devices; even a straight line between the next lower and the
+  next higher number of clients misses by a median of 7 to 8 % (below). 54 of 410 dense TensorRT-LLM rows hold something else: those of
+  70B at 1,024 + 1,024 tokens on fewer than eight devices measure 19 to 20 decode steps more than the same load with longer answers.
+- **Calibrated single-stream prefill**: rows of one engine, device and format are from several back ends that they do not name, up to a
+  factor of four apart at one question (llama.cpp on the Radeon 8060S); points of a mixture of them meet neither. On one A100 the 16-bit
+  rows of an 8B model are up to ten times slower than its 4-bit ones.
 """
 
 WORST = """

@@ -1,7 +1,8 @@
 """What a calibration is worth: the product's own (`app.domain.calibration`), started from constants that never saw the device.
 
-Rows go together by engine, device, weight format and class of models, which is what a calibration is for. Every other row is scored; up to
-16 of the rest, spread over them, are what was measured. Single streams run one request at a time, which the product refuses to calibrate
+Rows go together by engine, device, weight format and class of models, which is what a calibration is for. Every other operating point is
+scored; up to 16 of the rest, spread over them, are what was measured (of a stream 16 of each phase, which a tool times in one run), so no
+scored question was measured before. Single streams run one request at a time, which the product refuses to calibrate
 from alone; the same solve is scored here without that refusal.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from app.domain.calibration import LEAST_POINTS, Point, scaled, solve
+from app.domain.calibration import LEAST_POINTS, Point, tuned
 from app.domain.engine import EngineProfile
 from app.domain.phases import Question, price_request
 from app.domain.request_rules import check
@@ -42,14 +43,30 @@ def calibrated(fit: Fit, start: Floats) -> Floats:
         groups[one.engine, one.hardware.slug, one.weights, one.experts].append(place)
     for places in groups.values():
         engine = profile(asked[places[0]], fit.rows.parameters.names, fit.rows.parameters.bounded(start[places[0]]), stream)
+        points = {place: _point(asked[place]) for place in places}
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(point.group for point in points.values()))}
         for part in range(2):
-            scored, rest = places[part::2], places[1 - part :: 2]
+            scored = [place for place in places if numbers[points[place].group] % 2 == part]
+            rest = [place for place in places if numbers[points[place].group] % 2 != part]
             if len(rest) >= LEAST_POINTS and scored:
-                chosen = [rest[at] for at in np.unique(np.linspace(0, len(rest) - 1, MOST_POINTS).round().astype(int))]
-                moved = scaled(engine, solve([_point(asked[at]) for at in chosen], asked[places[0]].hardware, engine))
+                chosen = [place for phase in _phases(rest, asked) for place in _spread(phase)]
+                moved = tuned(engine, [points[at] for at in chosen], asked[places[0]].hardware)
                 for at in scored:
                     found[at] = _outputs(asked[at], moved)
     return found
+
+
+def _phases(places: Sequence[int], asked: Sequence[Asked]) -> list[list[int]]:
+    """Rows apart by what they measure: a served row has both phases, of a stream's point each phase is a row of its own."""
+    found: dict[bool, list[int]] = defaultdict(list)
+    for place in places:
+        found[asked[place].measurement.tpot_s is None].append(place)
+    return list(found.values())
+
+
+def _spread(places: Sequence[int]) -> list[int]:
+    """At most MOST_POINTS of them, evenly."""
+    return [places[at] for at in np.unique(np.linspace(0, len(places) - 1, MOST_POINTS).round().astype(int))]
 
 
 def _point(one: Asked) -> Point:

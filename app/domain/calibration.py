@@ -1,13 +1,16 @@
 """Calibration: five bounded scalars on the nearest profile, fitted to measured runs of one device, engine and weight format.
 
+What the scalars leave at the points is carried to questions near them (`remainder`).
+
 In log space, x = log of each factor: minimise
 
     Σ 2·(√(1 + z²) - 1) + Σ (x/sd)²       z = log(predicted/measured) / scale
 
 a robust loss whose scale is 7 % for a further token and the same times the ratio of what repeated runs differ by (8.8 to 3.3 %) for the
-first, and a Gaussian prior on each factor (sd below), which leaves at the profile's value what the runs do not tell; no factor leaves
-3 sd. Solved by Gauss-Newton with reweighting: five unknowns need no library. Its worth is judged by cross-validation: runs of one
-operating point stay in one fold. Source: the design's performance model, section 5, and engine profiles, section 7.
+first (a prompt pass timed alone counts as a further token), and a Gaussian prior on each factor (sd below), which leaves at the profile's
+value what the runs do not tell; no factor leaves 3 sd. Solved by Gauss-Newton with reweighting: five unknowns need no library. Its worth
+is judged by cross-validation: runs of one operating point stay in one fold. Source: the design's performance model, section 5, and engine
+profiles, section 7.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +25,7 @@ from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
 from app.domain.phases import Question, price_request
 from app.domain.prediction import Request
+from app.domain.remainder import NOISE, Remainder, place_of, weights
 from app.domain.request_rules import check
 from app.domain.scalars import NAMES, Scalars
 
@@ -113,6 +117,7 @@ class Fit:
     untold: Mapping[str, str]
     points: int
     run_ids: tuple[int, ...]
+    remainder: Remainder | None = None
 
     def band(self, phase: str) -> tuple[float, float] | None:
         """Factors around a calibrated prediction: twice the cross-validated mean error, at least 7 %; None for a phase not measured."""
@@ -123,23 +128,20 @@ class Fit:
         return 1.0 / wide, wide
 
 
-def solve(points: Sequence[Point], hardware: HardwareProfile, engine: EngineProfile | None) -> Scalars:
-    """The five factors that fit the points, whatever they tell, without errors and without a refusal: what `fit` is made of."""
+def tuned(engine: EngineProfile, points: Sequence[Point], hardware: HardwareProfile) -> EngineProfile:
+    """The profile with the factors that fit the points and what they leave, without errors and without a refusal."""
     rows = _Rows.of([point for point in points if point.measured], hardware, engine)
-    found = np.exp(_solve(rows, np.ones(rows.measured.size, dtype=np.bool_)))
-    return Scalars(**{name: float(value) for name, value in zip(NAMES, found, strict=True)})
-
-
-def scaled(engine: EngineProfile, scalars: Scalars) -> EngineProfile:
-    """A profile with these factors."""
-    return replace(engine, scalars=scalars)
+    used = np.ones(rows.measured.size, dtype=np.bool_)
+    found = _solve(rows, used)
+    scalars = Scalars(**{name: float(value) for name, value in zip(NAMES, np.exp(found), strict=True)})
+    return replace(engine, scalars=scalars, remainder=rows.remainder(rows.ratios(found), used))
 
 
 def calibrated(engine: EngineProfile | None, fit: Fit, number: str) -> EngineProfile:
     """The engine's profile (or the defaults) with the factors of calibration `number` and the bands that its left-out errors give."""
     base = EngineProfile("", f"calibration {number}") if engine is None else engine
     itl, ttft = fit.band("decode") or base.itl_range, fit.band("prefill") or base.ttft_range
-    return replace(base, scalars=Scalars(**fit.scalars), calibration=number, itl_range=itl, ttft_range=ttft)
+    return replace(base, scalars=Scalars(**fit.scalars), remainder=fit.remainder, calibration=number, itl_range=itl, ttft_range=ttft)
 
 
 def fit(points: Sequence[Point], hardware: HardwareProfile, engine: EngineProfile | None) -> Fit:
@@ -150,21 +152,24 @@ def fit(points: Sequence[Point], hardware: HardwareProfile, engine: EngineProfil
     rows = _Rows.of(points, hardware, engine)
     everything = np.ones(rows.measured.size, dtype=np.bool_)
     found = _solve(rows, everything)
-    before, after = rows.ratios(np.zeros(len(NAMES))), rows.ratios(found)
+    before, scaled = rows.ratios(np.zeros(len(NAMES))), rows.ratios(found)
+    remainder = rows.remainder(scaled, everything)
     left_out = np.full(rows.measured.size, np.nan)
     folds = min(_FOLDS, len(groups))
     for fold in range(folds):
         out = np.array([groups.index(points[place].group) % folds == fold for place in rows.owner])
         if out.any() and not out.all():
-            left_out[out] = rows.ratios(_solve(rows, ~out))[out]
+            without = rows.ratios(_solve(rows, ~out))
+            left_out[out] = rows.corrected(without, rows.remainder(without, ~out))[out]
     return Fit(
         scalars={name: float(value) for name, value in zip(NAMES, np.exp(found), strict=True)},
         before=rows.errors(before),
-        after=rows.errors(after),
+        after=rows.errors(rows.corrected(scaled, remainder)),
         left_out=rows.errors(left_out),
         untold=_untold(rows, found),
         points=len(groups),
         run_ids=tuple(sorted({point.run_id for point in points})),
+        remainder=remainder,
     )
 
 
@@ -215,8 +220,9 @@ class _Rows:
 
     @property
     def scale(self) -> Floats:
-        """The scale of the robust loss of each row."""
-        return np.where(self.decode, _SCALES["decode"], _SCALES["prefill"])
+        """The scale of the robust loss of each row; a prompt pass timed alone holds no queue."""
+        quiet = self.decode | np.array(self.alone)[self.owner]
+        return np.where(quiet, _SCALES["decode"], _SCALES["prefill"])
 
     def ratios(self, logs: Floats) -> Floats:
         """Predicted over measured of every row. `logs`: one setting of the five, or several as columns, which gives columns."""
@@ -230,6 +236,25 @@ class _Rows:
             further[place] = priced.itl_s
         found: Floats = np.where(self.decode[:, None], further[self.owner], first[self.owner]) / self.measured[:, None]
         return found[:, 0] if np.ndim(logs) == 1 else found
+
+    def remainder(self, ratios: Floats, used: npt.NDArray[np.bool_]) -> Remainder:
+        """What `ratios` (predicted over measured) leave at the points, from the rows in `used`."""
+        models = tuple(question.architecture.name for question in self.questions)
+        places = tuple(tuple(float(size) for size in place_of(question.load)) for question in self.questions)
+        found = {}
+        for phase, mine in (("decode", self.decode & used), ("prefill", ~self.decode & used)):
+            logs = np.full(len(models), np.nan)
+            logs[self.owner[mine]] = -np.log(ratios[mine])
+            quiet = phase == "decode" or all(self.alone)
+            found[phase] = weights(models, places, logs, NOISE["decode" if quiet else "prefill"])
+        return Remainder(models, places, tuple(map(float, found["prefill"])), tuple(map(float, found["decode"])))
+
+    def corrected(self, ratios: Floats, remainder: Remainder) -> Floats:
+        """The ratios after what the remainder makes of each row."""
+        factors = [remainder.factors(question.architecture.name, question.load) for question in self.questions]
+        first, further = (np.array([float(pair[place]) for pair in factors]) for place in (0, 1))
+        found: Floats = ratios * np.where(self.decode, further[self.owner], first[self.owner])
+        return found
 
     def errors(self, ratios: Floats) -> dict[str, Errors]:
         """Errors by phase over the rows that have a ratio."""

@@ -10,6 +10,7 @@ from typing import Literal
 
 from app.domain.dtypes import NumberFormat
 from app.domain.hardware import Provenance
+from app.domain.remainder import Remainder
 from app.domain.scalars import Scalars
 from app.domain.schedule import Schedule
 
@@ -40,7 +41,7 @@ class EngineProfile:
     `micro_batch_tokens` tokens, and `fill_tokens` (n0) are lost in each until the units are filled: e·u/(u + n0) for a piece of u tokens.
     `interference` (mix) scales the prefill interference of continuous batching. Ranges are factors (low, high) on the predicted ITL
     and TTFT, the 90 % band of its class. `schedule` says what a pass may carry and what admission sets aside; `scalars`
-    are the factors of the calibration whose number is `calibration`, 1 in a shipped profile.
+    are the factors of the calibration whose number is `calibration`, 1 in a shipped profile, and `remainder` what they leave at its points.
     `variants` are fits to a part of what was measured, narrowest first (`profile_choice.chosen` picks one); `fitted_on` are slugs of the
     devices and `rows` the number of measurements behind the figures; `choice` says in words which variant they are.
     """
@@ -77,6 +78,7 @@ class EngineProfile:
     ttft_range: tuple[float, float] | None = None
     schedule: Schedule = field(default_factory=Schedule)
     scalars: Scalars = field(default_factory=Scalars)
+    remainder: Remainder | None = None
     calibration: str | None = None
     variants: tuple["Variant", ...] = ()
     fitted_on: tuple[str, ...] = ()

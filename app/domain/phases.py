@@ -27,7 +27,7 @@ from app.domain.prediction import Request
 from app.domain.profile_choice import chosen
 from app.domain.rates import Formats, Rates, resolve, resolve_textbook
 from app.domain.request_rules import MODES, Load
-from app.domain.roofline import Placement, PricedPass, attention_efficiency, overlapped, price, price_dense
+from app.domain.roofline import Placement, PricedPass, attention_efficiency, overlapped, price, price_dense, stretched
 from app.domain.schedule import Schedule
 from app.domain.under_load import Turn, chunk_prompts, in_waves, queue_s, waves_s
 from app.domain.work import PassNumbers, Quantity, decode_steps, mean_decode_numbers, operators, pass_numbers
@@ -91,7 +91,10 @@ class Handover:
 
 @dataclass(frozen=True)
 class PricedRequest:
-    """Times of a request in seconds, floats or arrays. `running` sequences decode together; the rest of a load waits for memory."""
+    """Times of a request in seconds, floats or arrays. `running` sequences decode together; the rest of a load waits for memory.
+
+    `step_factor` is what the remainder of a calibration made of a decode step.
+    """
 
     prefill: PricedPass
     decode: PricedPass
@@ -104,6 +107,7 @@ class PricedRequest:
     output_tokens: Quantity
     handover: Handover | None = None
     step_sequences: Quantity | None = None
+    step_factor: Quantity = 1.0
 
     @property
     def together(self) -> Quantity:
@@ -143,7 +147,7 @@ def price_request(question: Question) -> PricedRequest:
     turn = _turn(question, running, prefill, decode)
     interference = _interference(alone, prefill, decode, question, running, turn)
     itl = decode.time_s / load.accepted + interference
-    return PricedRequest(
+    found = PricedRequest(
         prefill=prefill,
         decode=decode,
         front_end_s=question.rates.front_end_s + question.rates.serial_front_end_s,
@@ -153,6 +157,23 @@ def price_request(question: Question) -> PricedRequest:
         running=running,
         footprint=space,
         output_tokens=question.load.output_tokens,
+    )
+    remainder = None if question.profile is None else question.profile.remainder
+    return found if remainder is None else _near_measured(found, remainder.factors(question.architecture.name, load))
+
+
+def _near_measured(found: PricedRequest, factors: tuple[Quantity, Quantity]) -> PricedRequest:
+    """Every part of the two phases as much longer or shorter as measured points near the question say."""
+    first, further = factors
+    decode = stretched(found.decode, further)
+    return replace(
+        found,
+        prefill=stretched(found.prefill, first),
+        decode=decode,
+        front_end_s=found.front_end_s * first,
+        queue_s=found.queue_s * first,
+        interference_s=found.interference_s * further,
+        step_factor=decode.time_s / found.decode.time_s,
     )
 
 

@@ -89,7 +89,13 @@ def _conditions(variant: Variant) -> frozenset[str]:
 def _named(figures: EngineProfile, engine: EngineProfile) -> EngineProfile:
     """A variant's figures under the engine's name, with its schedule and what a calibration made of it."""
     return replace(
-        figures, slug=engine.slug, name=engine.name, schedule=engine.schedule, scalars=engine.scalars, calibration=engine.calibration
+        figures,
+        slug=engine.slug,
+        name=engine.name,
+        schedule=engine.schedule,
+        scalars=engine.scalars,
+        remainder=engine.remainder,
+        calibration=engine.calibration,
     )
 
 

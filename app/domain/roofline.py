@@ -165,6 +165,14 @@ def overlapped(priced: PricedPass, gain: Quantity) -> PricedPass:
     return replace(priced, terms=terms, **{name: getattr(priced, name) / gain for name in times})
 
 
+def stretched(priced: PricedPass, factor: Quantity) -> PricedPass:
+    """A pass whose expected times are `factor` times as long, but no shorter than the attainable one; its work and floor stay."""
+    longer = np.maximum(factor, priced.attainable_s / priced.time_s)
+    times = ("time_s", "comm_s", "overhead_s", "step_s")
+    terms = tuple(replace(term, time_s=term.time_s * longer) for term in priced.terms)
+    return replace(priced, terms=terms, **{name: getattr(priced, name) * longer for name in times})
+
+
 def price_dense(flops: Quantity, read: Quantity, floor_flops: Quantity, floor_read: Quantity, rates: Rates) -> PricedPass:
     """Seconds of a textbook pass: one term, FLOPs against one read of the weights, at achieved rates."""
     compute = flops / rates.achieved_flops_per_s

@@ -23,7 +23,7 @@ from app.domain.work import Quantity, decode_steps
 
 __all__ = ["MODEL_VERSION", "Grid", "Refusal", "attention_flops_textbook", "predict", "predict_grid", "total_s"]
 
-MODEL_VERSION = "layers-4"
+MODEL_VERSION = "layers-5"
 
 
 def predict(
@@ -56,8 +56,8 @@ def _prediction(
         request=request,
         prefill=prefill,
         decode=decode,
-        first_step_s=float(decode_step_s(question, together, 1.0)),
-        last_step_s=float(decode_step_s(question, together, last_step(request.output_tokens))),
+        first_step_s=float(decode_step_s(question, together, 1.0) * priced.step_factor),
+        last_step_s=float(decode_step_s(question, together, last_step(request.output_tokens)) * priced.step_factor),
         front_end_s=float(priced.front_end_s),
         queue_s=float(priced.queue_s),
         interference_s=float(priced.interference_s),

@@ -2,11 +2,13 @@
 
 A burst of R prompts, n of them to a full pass of p·n seconds, waits on average
 
-    burst  = max(p, f)·(R - 1)/2 + (p·n + p)/2 - t_prefill                            f: front-end seconds, one request after another
+    burst  = max(p, f)·(R - 1)/2 + (t_m + t_m/m)/2 - t_prefill                        f: front-end seconds, one request after another
     steady = t_decode/2 + t_prefill·ρ/(2·(1 - ρ))                                     ρ = (C - 1)·p/(t_prefill + output·itl), at most 0.9
     queue  = (1 - 1/W)·steady + burst/W + (C - R)/R·output·itl                        W requests a client; C clients, R of them running
 
-beyond the front-end and its own pass. Attention ranks have a queue each of their share of the clients and one front-end in common.
+beyond the front-end and its own pass. A pass takes in the m prompts, n at most, that the front-end hands over during the one before it:
+t_m = t_prefill + (m - 1)·(p·n - t_prefill)/(n - 1) = m·f. A budget that never fills changes nothing, as in the simulator.
+Attention ranks have a queue each of their share of the clients and one front-end in common.
 Requests of equal length stay together: with an engine that runs prefill alone the burst comes back every round; with one that mixes
 prompts with decode steps the clients of one pass do (R = n), and a group waits for those before it, log2(R/n)/2 passes and two at most,
 which is what the simulator gives. Behind a serial front-end such groups do not last: measured TTFT is the same after answers of 128, 512
@@ -81,21 +83,21 @@ def queue_s(load: Load, schedule: Schedule, rates: Rates, running: Quantity, tur
     answer = load.output_tokens * itl_s
     busy = np.minimum((clients - 1.0) * each / (own + answer), BUSIEST)
     drawn = np.where(np.asarray(clients) > 1, turn.step_s / 2.0, 0.0) + own * busy / (2.0 * (1.0 - busy))
-    apart = np.maximum(each, rates.serial_front_end_s * load.dp)
-    burst = _burst(turn, each, apart, running)
+    ranks = np.minimum(load.dp, np.ceil(running * load.dp))
+    burst = _burst(turn, load, ranks, rates.serial_front_end_s, running)
     equal = np.asarray(load.shortest_length) >= 1.0
-    steady = np.where(equal, burst if schedule.alone else _grouped_s(turn, each, running, drawn, rates), drawn)
+    steady = np.where(equal, burst if schedule.alone else _grouped_s(turn, load, ranks, running, drawn, rates), drawn)
     first = 1.0 / load.requests_per_client
     slot = np.maximum(clients / running - 1.0, 0.0) * answer
     found: Quantity = np.maximum((1.0 - first) * steady + first * burst, 0.0) + slot + left_over_s(load, schedule, load.concurrency, answer)
     return found
 
 
-def _grouped_s(turn: Turn, each: Quantity, running: Quantity, drawn: Quantity, rates: Rates) -> Quantity:
+def _grouped_s(turn: Turn, load: Load, ranks: Quantity, running: Quantity, drawn: Quantity, rates: Rates) -> Quantity:
     """Mean wait of equal requests that stay together as the clients of one pass; as if drawn where a serial front-end parts them."""
     group = np.minimum(running, turn.chunk_prompts)
     before = np.minimum(np.log2(np.maximum(running / group, 1.0)) / 2.0, _MOST_GROUPS_WAITED_FOR)
-    grouped = np.maximum(drawn, _burst(turn, each, each, group) + before * turn.chunk_s)
+    grouped = np.maximum(drawn, _burst(turn, load, ranks, 0.0, group) + before * turn.chunk_s)
     found: Quantity = np.where(np.asarray(rates.serial_front_end_s) > 0, drawn, grouped)
     return found
 
@@ -109,9 +111,26 @@ def left_over_s(load: Load, schedule: Schedule, clients: Quantity, answer: Quant
     return found
 
 
-def _burst(turn: Turn, each: Quantity, apart: Quantity, together: Quantity) -> Quantity:
-    """Mean wait of prompts that come at once, beyond the pass that one of them would take alone."""
-    return apart * (np.maximum(together, 1.0) - 1.0) / 2.0 + (turn.chunk_s + each) / 2.0 - turn.prefill_s
+def _burst(turn: Turn, load: Load, ranks: Quantity, front_s: Quantity, together: Quantity) -> Quantity:
+    """Mean wait of prompts of one rank that come at once, beyond the pass that one of them would take alone.
+
+    A front-end hands one over every `front_s` seconds.
+    """
+    most = turn.chunk_prompts * ranks
+    further = np.maximum(turn.chunk_s - turn.prefill_s, 0.0) / np.maximum(most - 1.0, 1.0)
+    held = _held(turn.prefill_s, further, front_s * load.pp, most)
+    last = turn.prefill_s + (held - 1.0) * further
+    apart = np.maximum(turn.each_s / load.pp, front_s * load.dp)
+    each = last / np.maximum(held / ranks, 1.0) / load.pp
+    return apart * (np.maximum(together, 1.0) - 1.0) / 2.0 + (last + each) / 2.0 - turn.prefill_s
+
+
+def _held(first_s: Quantity, further_s: Quantity, apart_s: Quantity, most: Quantity) -> Quantity:
+    """Prompts of a pass that takes in what came during the one before it: as many as come while they are computed, from 1 to `most`."""
+    start, slack = np.maximum(first_s - further_s, 0.0), np.maximum(apart_s - further_s, 0.0)
+    full = slack * most <= start
+    found: Quantity = np.where(full, most, np.maximum(start / np.where(full, 1.0, slack), 1.0))
+    return found
 
 
 def bounds(load: Load, schedule: Schedule, pool: float | None) -> tuple[Bound, ...]:

@@ -22,9 +22,10 @@ from benchmarks.fitting.stream import StreamRows
 Floats = npt.NDArray[np.float64]
 Key = Callable[[Asked], Hashable]
 
-ITL_SCALE, TTFT_SCALE, STREAM_SCALE = 0.07, 0.15, 0.07  # logarithmic errors from which on a row pulls less
+ITL_SCALE, TTFT_SCALE, STREAM_SCALE = 0.07, 0.1, 0.07  # logarithmic errors from which on a row pulls less
 SERVED_ENGINES = ("vllm", "sglang", "tensorrt-llm")
-FOLDS = 6  # models (or devices) are left out whole, several at a time where there are many
+STEPS_LEFT_OUT = 12  # from the fit to all rows: six left some of what the rows left out had taught it
+FOLDS = 12  # models (or devices) are left out whole, several at a time where there are many
 START_UP = 1.8  # TTFT above this many times that of the same load with longer answers holds a start-up
 
 
@@ -53,6 +54,11 @@ def bits_of(one: Asked) -> Hashable:
     return one.engine, one.bits, one.experts
 
 
+def bits_on_kind_of(one: Asked) -> Hashable:
+    """The same on a kind of device: the kernels that it has there."""
+    return bits_of(one), kind_of_device(one.hardware)
+
+
 def device_kind_of(one: Asked) -> Hashable:
     """Kind of device."""
     return kind_of_device(one.hardware)
@@ -70,7 +76,8 @@ def device_of(one: Asked) -> Hashable:
 
 SERVED_LEVELS = (Level(engine_of, 0.6), Level(class_of, 0.3), Level(precision_of, 0.3), Level(kernels_of, 0.4))
 SERVED = Settings((ITL_SCALE, TTFT_SCALE), SERVED_LEVELS, steps=60)
-STREAMS = Settings((STREAM_SCALE,), (Level(engine_of, 1.0), Level(bits_of, 0.5), Level(device_kind_of, 0.3)), steps=15)
+STREAM_LEVELS = (Level(engine_of, 1.0), Level(bits_of, 0.5), Level(device_kind_of, 0.3), Level(bits_on_kind_of, 0.3))
+STREAMS = Settings((STREAM_SCALE,), STREAM_LEVELS, steps=25)
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ class Fit:
         """Logarithms [n, constants] that each row is left with when its model or device (`key`) is left out of the fit."""
         folds = np.array(_folds([key(one) for one in self.rows.asked]))
         found = np.zeros((len(folds), len(self.rows.parameters)))
-        quick = replace(self.settings, steps=6)
+        quick = replace(self.settings, steps=STEPS_LEFT_OUT)
         for fold in np.unique(folds):
             out, kept = folds == fold, folds != fold
             subjects = [one for one, keep in zip(self.rows.asked, kept, strict=True) if keep]

@@ -68,7 +68,7 @@ SERVED = Parameters(
         Parameter("e_bx", 0.4, 1.0, 0.9, 0.15),
         Parameter("e_kv", 0.3, 1.0, 0.85, 0.2),
         Parameter("e", 0.3, 2.0, 1.0, 0.35),
-        Parameter("e_x", 0.02, 2.0, 0.5, 0.7),
+        Parameter("e_x", 0.05, 2.0, 0.5, 0.7),
         Parameter("layer", 2e-6, 100e-6, 25e-6, 0.5),
         Parameter("expert_layer", 2e-6, 60e-6, 18e-6, 0.5),
         Parameter("alpha", 1e-6, 40e-6, 7e-6, 0.6),
@@ -95,5 +95,6 @@ STREAM = Parameters(
         Parameter("floor", 5e-6, 3e-3, 0.3e-3, 1.2),
         Parameter("front", 0.2e-3, 60e-3, 2e-3, 1.2),
         Parameter("fill", 1.0, 2000.0, 60.0, 1.0),
+        Parameter("attention", 0.01, 0.9, 0.4, 0.8),
     )
 )

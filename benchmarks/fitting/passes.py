@@ -4,7 +4,8 @@ The work of a pass does not depend on the fitted constants, so it is taken once 
 
     Σ max(fill · F/(e_c·peak), bytes/(e·bandwidth)) + layers·o + expert layers·o_x + α·collectives + volume + κ·weights/fp32
 
-with e_b, e_bx, e_kv the shares of the bandwidth by kind of operator. A test holds the result to the domain's own to twelve digits.
+with e_b, e_bx, e_kv the shares of the bandwidth by kind of operator, and the limit of e_c of attention to prompts. A test holds the
+result to the domain's own to twelve digits.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from app.domain.constants import default
 from app.domain.engine import EngineProfile
 from app.domain.pass_numbers import PassNumbers
 from app.domain.rates import Formats, Rates, resolve
@@ -26,6 +28,7 @@ LINEAR, EXPERT, ATTENTION, ELEMENTWISE, NOTHING = range(5)
 _KINDS = {"linear": LINEAR, "expert": EXPERT, "attention": ATTENTION, "index": ATTENTION, "elementwise": ELEMENTWISE}
 WIDTH = 24  # operators of a pass at most; more is an error, not a loss
 DECODE_ATTENTION = 0.45  # e_c of attention in a decode pass, as in the domain's constants
+PROMPT_ATTENTION = default("attention_efficiency.limit")  # most that e_c of attention in a prompt pass reaches, before a fit
 LAUNCH_S, QUANTISED_LAUNCH_S = 2e-6, 2e-6  # t0 per GEMM, and more where activations are quantised: held, not fitted
 
 # With this profile every fitted constant is neutral, so that `resolve` gives what a device and a format bring along.
@@ -54,7 +57,7 @@ NEUTRAL = EngineProfile(
 class Passes:
     """One pass for each of n rows. `compute`, `memory` [n, WIDTH] are seconds at e_c = the device's and e = 1; `most` is 1/e_c.
 
-    `sequences` are counted once in each layer.
+    `sequences` are counted once in each layer. `with_prompt` is 1 for passes with prompts, else 0.
     """
 
     kind: npt.NDArray[np.int64]
@@ -72,6 +75,7 @@ class Passes:
     unpack: Floats
     sequences: Floats
     pieces: Floats
+    with_prompt: Floats
 
 
 def rates_of(asked: Asked) -> Rates:
@@ -119,6 +123,7 @@ def _row(asked: Asked, numbers: PassNumbers, with_prompt: bool, prompt: float) -
         "unpack": sum(float(one.weights) for one in work) / scalar if scalar else 0.0,
         "sequences": float(numbers.sequences) * float(model.depth),
         "pieces": float(numbers.tokens),
+        "with_prompt": float(with_prompt),
     }
 
 
@@ -145,7 +150,8 @@ def timed(one: Passes, values: dict[str, Floats], micro_batch: float = np.inf) -
     wanted = np.where(expert, e_x[:, None], np.where(attention, 1.0, e[:, None]))
     factor = np.minimum(wanted, np.where(attention, 1.0, one.most))
     share = np.where(expert, e_bx[:, None], np.where(attention, e_kv[:, None], e_b[:, None]))
-    slow = np.where(attention, 1.0, fill[:, None])
+    reached = np.where(one.with_prompt > 0, values.get("attention", unit * PROMPT_ATTENTION) / PROMPT_ATTENTION, 1.0)
+    slow = np.where(attention, 1.0 / reached[:, None], fill[:, None])
     compute, memory = slow * one.compute / factor, one.memory / share
     bound_by_compute = compute > memory
     time = np.where(bound_by_compute, compute, memory)
@@ -158,6 +164,9 @@ def timed(one: Passes, values: dict[str, Floats], micro_batch: float = np.inf) -
     by["e_b"] = -(np.where(linear | elementwise, read, 0.0)).sum(1) / e_b
     by["e_bx"] = -(np.where(expert, read, 0.0)).sum(1) / e_bx
     by["e_kv"] = -(np.where(attention, read, 0.0)).sum(1) / e_kv
+    if "attention" in values:
+        paced = np.where(bound_by_compute & attention, compute, 0.0).sum(1)
+        by["attention"] = -np.where(one.with_prompt > 0, paced, 0.0) / values["attention"]
     if n0 is not None:
         by["fill"] = np.where(bound_by_compute & ~attention, one.compute / factor, 0.0).sum(1) / piece
     for name, amount in (

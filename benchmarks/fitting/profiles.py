@@ -16,7 +16,7 @@ from benchmarks.asked import Asked
 from benchmarks.fitting.bands import Bands
 
 Floats = npt.NDArray[np.float64]
-DATE = "2026-11-29"
+DATE = "2026-11-30"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,13 @@ _TIMES = {
     "front": "front_end_us",
     "serial": "serial_front_end_us",
 }
-_PLAIN = {"e_kv": "kv_bandwidth_efficiency", "interference": "interference", "traffic": "expert_traffic", "fill": "fill_tokens"}
+_PLAIN = {
+    "e_kv": "kv_bandwidth_efficiency",
+    "attention": "attention_limit",
+    "interference": "interference",
+    "traffic": "expert_traffic",
+    "fill": "fill_tokens",
+}
 _HELD = {"launch_us": 2.0, "quantised_launch_us": 2.0}
 
 
@@ -229,6 +235,7 @@ HEADER = """# Engines: what each adds to a pass, or keeps of a device's rates.
 # Written by `python -m benchmarks.fit`; see docs/accuracy.md and NOTICE.
 #   weight_bandwidth_efficiency   e_b while reading weights, expert_… e_bx; by number format or weight-bit class (16bit, 8bit, 4bit), or any
 #   kv_bandwidth_efficiency       e_kv while reading the KV cache and recurrent states
+#   attention_limit               most that e_c of attention to a long prompt reaches
 #   compute_efficiency            factor on the general e_c of a format (experts: expert_compute_efficiency)
 #   alu_operations_per_weight     plain operations that unpacking and multiplying a weight costs, at the fp32 rate
 #   launch_us, quantised_…        t0 of a matrix product        per_layer_us, per_expert_…   fixed time of a layer

@@ -154,7 +154,7 @@ class _Problem:
         """The place of least cost found, by way of the same problem with wider scales: far from the answer a robust loss is flat."""
         for widened in self.widened:
             self.scales = np.array(self.settings.scales) * widened
-            self.descend(self.settings.steps if widened == 1.0 else self.settings.steps // 3)
+            self.descend(self.settings.steps)  # each to its end: what is cut short settles in another valley
         width = len(self.parameters)
         terms = [
             self.place[low : low + len(keys) * width].reshape(len(keys), width)

@@ -14,7 +14,7 @@ from benchmarks.fitting.passes import Passes, passes, timed
 Floats = npt.NDArray[np.float64]
 
 MICRO_BATCH_TOKENS = 512.0  # pieces that a prompt pass is cut into
-_OF_PASSES = ("e_b", "e_kv", "e", "unpack", "layer", "alpha", "send")
+_OF_PASSES = ("e_b", "e_kv", "e", "unpack", "layer", "alpha", "send", "attention")
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,19 @@ def test_equal_requests_come_apart_behind_a_serial_front_end() -> None:
     assert queue_s(load(), ALONE, front, 8.0, turn, 0.1) == pytest.approx(3.0)
 
 
+def test_a_pass_holds_what_the_front_end_hands_over() -> None:
+    # A prompt takes 0.1 s, each more in a pass 0.06 s, up to 16: 1 s. The front-end gives one every 0.08 s: a pass of two prompts takes
+    # 0.16 s, while which two come. (32 - 1)·0.08/2 + (0.16 + 0.08)/2 - 0.1 in the burst; a budget of twice as many changes nothing.
+    front = replace(RATES, serial_front_end_s=0.08)
+    many = load(concurrency=32)
+    expected = 31 * 0.08 / 2 + 0.12 - 0.1
+    for prompts in (16.0, 32.0):
+        turn = Turn(0.1, 0.1 + 0.06 * (prompts - 1.0), prompts, 0.1)
+        assert queue_s(many, ALONE, front, 32.0, turn, 0.1) == pytest.approx(expected)
+    # At once they come in full passes: 0.0625 s each, and the last in its pass waits for all of it.
+    assert queue_s(many, ALONE, RATES, 32.0, Turn(0.1, 1.0, 16.0, 0.1), 0.1) == pytest.approx(31 * 0.0625 / 2 + 1.0625 / 2 - 0.1)
+
+
 def test_one_of_a_wave_of_equal_requests_waits_where_whole_answers_are_set_aside() -> None:
     # An answer of 100 tokens at 0.1 s over 8 clients: 1.25 s more than with an engine that sets nothing aside.
     turn, front = Turn(1.0, 4.0, 8.0, 0.1), replace(RATES, serial_front_end_s=0.01)
@@ -79,11 +92,11 @@ def test_a_prediction_says_what_equal_lengths_do() -> None:
 
 
 def test_attention_ranks_share_one_front_end() -> None:
-    # Four clients on each of two ranks. A prompt takes 0.1 s of an engine and 0.2 s of the front-end, which has those of both ranks:
-    # (4 - 1)·0.4/2 + (0.4 + 0.1)/2 - 0.1 in the burst, a tenth of all; steady 0.05 + 0.1·ρ/(2·(1 - ρ)), ρ = 3·0.1/(0.1 + 10).
+    # Four clients on each of two ranks. A prompt takes 0.1 s of an engine and 0.2 s of the front-end, which has those of both ranks, so
+    # each has a pass of its own: (4 - 1)·0.4/2 in the burst, a tenth of all; steady 0.05 + 0.1·ρ/(2·(1 - ρ)), ρ = 3·0.1/(0.1 + 10).
     turn, front = Turn(0.1, 0.4, 4.0, 0.1), replace(RATES, serial_front_end_s=0.2)
     busy = 0.3 / 10.1
-    expected = 0.9 * (0.05 + 0.1 * busy / (2 * (1 - busy))) + 0.1 * (0.6 + 0.25 - 0.1)
+    expected = 0.9 * (0.05 + 0.1 * busy / (2 * (1 - busy))) + 0.1 * 0.6
     assert queue_s(load(shortest_length=0.8, dp=2), Schedule(), front, 8.0, turn, 0.1) == pytest.approx(expected)
 
 

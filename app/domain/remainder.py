@@ -1,0 +1,83 @@
+"""What the factors of a calibration leave: the error at its measured points, carried to questions near them.
+
+Five factors move rates and fixed times; how an engine's waits and kernels bend over load and length they do not tell, and neighbours share
+it. So the logarithm of measured over predicted is interpolated with a Gaussian process of mean 0 (kriging):
+
+    f(q) = Σ w_i·k(q, i)     k = S²·exp(-distance/D)·(1 for the same model, M for another)     w = (K + diag(N²/g))^-1·r
+
+with the distance in doublings of clients, prompt, answer, cached prefix and devices, r the points' own logarithms and g Student's weights,
+so that one wild run pulls little. S, D and M are what the published measurements' own remainders show; N is what repeated runs differ by.
+Far from every point f is 0 and a prediction stays where the factors put it. Source: C. E. Rasmussen and C. K. I. Williams, Gaussian
+Processes for Machine Learning (2006), sections 2.2 and 4.2 (the exponential covariance); S, D and M: `python -m benchmarks.accuracy`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.request_rules import Load
+from app.domain.work import Quantity
+
+SPREAD, DOUBLINGS, OTHER_MODEL = 0.6, 8.0, 0.5
+# Mean differences of repeated runs (3.3 % of a further token, 8.8 % of a first one), as in the design's performance model, section 6.
+NOISE = {"decode": 0.033, "prefill": 0.088}
+_PREFIX_TOKENS = 1000.0  # a cached prefix counts from here on
+_FREEDOM = 4.0  # of Student's distribution of noise
+_ROUNDS = 8
+Floats = npt.NDArray[np.float64]
+Place = tuple[Quantity, ...]
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """Points of a calibration: their models, places (`place_of`) and weights for a first and for a further token, 0 where not measured."""
+
+    models: tuple[str, ...]
+    places: tuple[tuple[float, ...], ...]
+    first: tuple[float, ...]
+    further: tuple[float, ...]
+
+    def factors(self, model: str, load: Load) -> tuple[Quantity, Quantity]:
+        """Measured over predicted to expect of a first and of a further token, of the shape of the load's numbers."""
+        here = place_of(load)
+        first: Quantity = 0.0
+        further: Quantity = 0.0
+        for name, there, one, other in zip(self.models, self.places, self.first, self.further, strict=True):
+            near = _near(here, there) * (1.0 if name == model else OTHER_MODEL)
+            first, further = first + one * near, further + other * near
+        return np.exp(first), np.exp(further)
+
+
+def place_of(load: Load) -> Place:
+    """Where a question lies: doublings of clients (or the batch), prompt, answer, prefix, devices of a stage, stages and expert ranks."""
+    together = load.batch if load.concurrency is None else load.concurrency
+    prefix = 1.0 + load.cached_prefix_tokens / _PREFIX_TOKENS
+    sizes = (together, load.prompt_tokens, load.output_tokens, prefix, load.tp * load.dp, load.pp, load.ep)
+    return tuple(np.log2(np.maximum(size, 1.0)) for size in sizes)
+
+
+def weights(models: Sequence[str], places: Sequence[tuple[float, ...]], logs: Floats, noise: float) -> Floats:
+    """Weights of points whose measured over predicted are `logs` (NaN: not measured, weight 0)."""
+    found = np.zeros(len(logs))
+    known = np.flatnonzero(np.isfinite(logs)).tolist()
+    if not known:
+        return found
+    same = np.array([[1.0 if models[one] == models[other] else OTHER_MODEL for other in known] for one in known])
+    near = same * np.array([[float(_near(places[one], places[other])) for other in known] for one in known])
+    own, trust = logs[known], np.ones(len(known))
+    for _ in range(_ROUNDS):
+        solved = np.linalg.solve(near + np.diag(noise**2 / trust), own)
+        trust = 1.0 / (1.0 + ((own - near @ solved) / noise) ** 2 / _FREEDOM)
+    found[known] = solved
+    return found
+
+
+def _near(here: Place, there: Place) -> Quantity:
+    """The covariance of two points of one model."""
+    square: Quantity = 0.0
+    for one, other in zip(here, there, strict=True):
+        square = square + (one - other) ** 2
+    found: Quantity = SPREAD**2 * np.exp(-np.sqrt(square) / DOUBLINGS)
+    return found

@@ -44,19 +44,18 @@ def served(**changes: Any) -> dict[str, Any]:
     }
 
 
-def served_in_detail(**changes: Any) -> dict[str, Any]:
-    """The same tool with per-request arrays: four requests of 3, 5, 2 and 1 output tokens in 2 s, and one that failed.
+def in_detail(report: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A report with per-request arrays: four requests of 3, 5, 2 and 1 output tokens in 2 s, and one that failed.
 
     First tokens 100, 200, 300 and 400 ms; gaps 2 x 10, 4 x 20 and 1 x 30 ms.
     """
-    aggregates = {key: value for key, value in served().items() if not key.endswith("_ms")}
+    aggregates = {key: value for key, value in report.items() if not key.endswith("_ms")}
     return {
         **aggregates,
         "num_prompts": 5,
         "duration": 2.0,
         "completed": 4,
         "failed": 1,
-        "max_concurrency": None,
         "total_input_tokens": 110,
         "total_output_tokens": 11,
         "request_throughput": 2.0,
@@ -73,6 +72,11 @@ def served_in_detail(**changes: Any) -> dict[str, Any]:
         "errors": ["", "", "", "Traceback: timeout", ""],
         **changes,
     }
+
+
+def served_in_detail(**changes: Any) -> dict[str, Any]:
+    """The same tool's report in detail, without a limit of clients."""
+    return in_detail(served(), **{"max_concurrency": None, **changes})
 
 
 def data_of(report: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Reading the real sample files and the runs in them: what the tests of samples share."""
+"""Reading the real sample files, and what tests ask of the runs in any file."""
 
 from pathlib import Path
 
@@ -30,3 +30,13 @@ def value(run: Run, key: str) -> float:
 def names(run: Run) -> set[str]:
     """The flags that a run carries."""
     return {flag.flag for flag in run.flags}
+
+
+def evidence(run: Run) -> dict[str, str]:
+    """The flags that a run carries, each with what it is raised on."""
+    return {flag.flag: flag.evidence for flag in run.flags}
+
+
+def mean(run: Run, key: str) -> float | None:
+    """The mean of a metric that must be there."""
+    return distribution(run, key).mean

@@ -1,4 +1,4 @@
-"""How sure a bar is, as plotly draws it: filled where measured, a wash with an outline where predicted, hatched where not explained."""
+"""A bar as plotly draws it, and how sure it is: filled where measured, a wash in an outline where predicted, hatched where unexplained."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +16,21 @@ class BarStyle:
     marker: dict[str, Any]
     word: str
     halo: str
+
+
+def bar(name: str, row: str, start: float, length: float, scale: float, hover: str, style: BarStyle) -> dict[str, Any]:
+    """A piece of a horizontal bar, from `start` on and `length` long, both in units of `scale`."""
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "y": [row],
+        "x": [length / scale],
+        "base": [start / scale],
+        "marker": style.marker,
+        "hovertext": [hover],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
 
 
 def bar_style(certainty: Certainty, hue: str, theme: Theme) -> BarStyle:

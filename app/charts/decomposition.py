@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.charts.bar_styles import BarStyle, bar_style
+from app.charts.bar_styles import BarStyle, bar, bar_style
 from app.charts.layout import Figure, axis_titles, figure, linear_axis
 from app.charts.text import label, lines
 from app.charts.theme import CLEAR, Theme
@@ -104,18 +104,10 @@ def _hover(block: Block, total_s: float) -> str:
 
 def _bar(name: str, row: str, start: float, length: float, scale: float, hover: str, style: BarStyle, words: str) -> dict[str, Any]:
     return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "y": [row],
-        "x": [length / scale],
-        "base": [start / scale],
-        "marker": style.marker,
+        **bar(name, row, start, length, scale, hover, style),
         "text": [words],
         "textposition": "inside",
         "insidetextanchor": "start",
         "textangle": 0,
         "textfont": {"color": style.word, "size": 12, "shadow": style.halo},
-        "hovertext": [hover],
-        "hovertemplate": "%{hovertext}<extra></extra>",
     }

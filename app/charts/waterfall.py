@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from app.charts.bar_styles import BarStyle, bar_style
+from app.charts.bar_styles import bar, bar_style
 from app.charts.layout import Figure, axis_titles, figure, linear_axis
 from app.charts.svg import Step
 from app.charts.text import label, lines
@@ -77,24 +77,10 @@ def _total(name: str, found: Attribution, side: int, theme: Theme, scale: float)
     for half in found.halves:
         length = (half.base_s, half.other_s)[side]
         hover = lines(f"{name}, {half.phase}", seconds(length), "measured")
-        yield _bar(half.phase, name, at, length, scale, hover, bar_style("measured", half.phase, theme))
+        yield bar(half.phase, name, at, length, scale, hover, bar_style("measured", half.phase, theme))
         at += length
 
 
 def _step(step: Step, level: float, scale: float, theme: Theme) -> dict[str, Any]:
     hover = lines(step.title, change_seconds(step.delta_s), label(step.note), _WORDS[step.kind])
-    return _bar(step.title, step.title, level, step.delta_s, scale, hover, bar_style(step.kind, step.hue, theme))
-
-
-def _bar(name: str, row: str, start: float, length: float, scale: float, hover: str, style: BarStyle) -> dict[str, Any]:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "y": [row],
-        "x": [length / scale],
-        "base": [start / scale],
-        "marker": style.marker,
-        "hovertext": [hover],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
+    return bar(step.title, step.title, level, step.delta_s, scale, hover, bar_style(step.kind, step.hue, theme))

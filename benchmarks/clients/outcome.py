@@ -57,6 +57,7 @@ class Task:
         }
 
 
+Stream = Callable[[Task, Outcome], Coroutine[Any, Any, None]]
 Client = Callable[[Task], Coroutine[Any, Any, Outcome]]
 
 
@@ -88,3 +89,14 @@ class Cost:
     def stop(self, outcome: Outcome) -> None:
         """Every figure is there."""
         outcome.cpu_s, outcome.wall_s = (process_time_ns() - self._cpu) / 1e9, (perf_counter_ns() - self._wall) / 1e9
+
+
+async def in_streams(task: Task, stream: Stream) -> Outcome:
+    """The task by `streams` coroutines, after one short request each to warm up."""
+    outcome, cost = Outcome(), Cost()
+    short = Task(task.port, task.streams, 1, 1)
+    await asyncio.gather(*(stream(short, Outcome()) for _ in range(task.streams)))
+    cost.start()
+    await asyncio.gather(*(stream(task, outcome) for _ in range(task.streams)))
+    cost.stop(outcome)
+    return outcome

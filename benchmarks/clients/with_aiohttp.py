@@ -1,26 +1,20 @@
 """aiohttp, used as load generators use it: each line of the answer stamped and read as it comes."""
 
-import asyncio
 import json
+from functools import partial
 from time import perf_counter_ns
 
 import aiohttp
 
-from benchmarks.clients.outcome import Cost, Outcome, Task, main
+from benchmarks.clients.outcome import Outcome, Task, in_streams, main
 
 
 async def client(task: Task) -> Outcome:
     """`streams` coroutines that each post and read."""
-    outcome, cost = Outcome(), Cost()
     connector = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=120)
     async with aiohttp.ClientSession(f"http://127.0.0.1:{task.port}", connector=connector, timeout=timeout, trust_env=False) as session:
-        short = Task(task.port, task.streams, 1, 1)
-        await asyncio.gather(*(_stream(session, short, Outcome()) for _ in range(task.streams)))
-        cost.start()
-        await asyncio.gather(*(_stream(session, task, outcome) for _ in range(task.streams)))
-        cost.stop(outcome)
-    return outcome
+        return await in_streams(task, partial(_stream, session))
 
 
 async def _stream(session: aiohttp.ClientSession, task: Task, outcome: Outcome) -> None:

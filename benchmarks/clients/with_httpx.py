@@ -1,25 +1,19 @@
 """httpx, used as load generators use it: each line of the answer stamped and read as it comes."""
 
-import asyncio
 import json
+from functools import partial
 from time import perf_counter_ns
 
 import httpx
 
-from benchmarks.clients.outcome import Cost, Outcome, Task, main
+from benchmarks.clients.outcome import Outcome, Task, in_streams, main
 
 
 async def client(task: Task) -> Outcome:
     """`streams` coroutines that each post and read."""
-    outcome, cost = Outcome(), Cost()
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{task.port}", limits=limits, timeout=120, trust_env=False) as session:
-        short = Task(task.port, task.streams, 1, 1)
-        await asyncio.gather(*(_stream(session, short, Outcome()) for _ in range(task.streams)))
-        cost.start()
-        await asyncio.gather(*(_stream(session, task, outcome) for _ in range(task.streams)))
-        cost.stop(outcome)
-    return outcome
+        return await in_streams(task, partial(_stream, session))
 
 
 async def _stream(session: httpx.AsyncClient, task: Task, outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.run import Run
 from app.formats import ParsedFile, read_runs
-from tests.result_files import served
+from tests.result_files import in_detail, served
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 
@@ -48,25 +48,4 @@ def report() -> dict[str, Any]:
 @pytest.fixture
 def detailed(report: dict[str, Any]) -> dict[str, Any]:
     """The same with per-request arrays: four requests of 3, 5, 2 and 1 tokens in 2 s, one more that failed."""
-    aggregates = {key: value for key, value in report.items() if not key.endswith("_ms")}
-    return {
-        **aggregates,
-        "num_prompts": 5,
-        "duration": 2.0,
-        "completed": 4,
-        "failed": 1,
-        "total_input_tokens": 110,
-        "total_output_tokens": 11,
-        "request_throughput": 2.0,
-        "output_throughput": 5.5,
-        "total_token_throughput": 60.5,
-        "mean_ttft_ms": 250.0,
-        "mean_tpot_ms": 20.0,
-        "mean_itl_ms": 130 / 7,
-        "mean_e2el_ms": 282.5,
-        "input_lens": [10, 20, 30, 40, 50],
-        "output_lens": [3, 5, 2, 0, 1],
-        "ttfts": [0.1, 0.2, 0.3, 0.0, 0.4],
-        "itls": [[0.01, 0.01], [0.02, 0.02, 0.02, 0.02], [0.03], [], []],
-        "errors": ["", "", "", "Traceback: timeout", ""],
-    }
+    return in_detail(report)

@@ -16,6 +16,7 @@ from app.formats.csv_rows import RESAVED
 from app.formats.identity import NO_MODEL
 from app.formats.stat_tables import ROUNDED
 from tests.formats.damage import files_of
+from tests.sample_runs import mean, names
 
 Reader = Callable[[str], ParsedFile]
 Json = dict[str, Any]
@@ -25,16 +26,6 @@ def one(parsed: ParsedFile) -> Run:
     (run,) = parsed.runs
     assert parsed.format == run.format == "aiperf"
     return run
-
-
-def flags(run: Run) -> set[str]:
-    return {flag.flag for flag in run.flags}
-
-
-def mean(run: Run, metric: str) -> float | None:
-    distribution = run.distribution(metric)
-    assert distribution is not None
-    return distribution.mean
 
 
 def export(**changes: Any) -> Json:
@@ -59,7 +50,7 @@ def test_inter_token_latency_is_tpot_and_inter_chunk_latency_the_gap(read_data: 
     assert (mean(run, "tpot_s"), mean(run, "chunk_gap_s"), mean(run, "ttft_s"), mean(run, "e2e_s")) == (0.01, 0.02, 0.05, 0.55)
     # (550 - 50) ms x 20 / (1020 - 20) tokens; a gap of 20 ms carries two of them.
     assert mean(run, "itl_s") == pytest.approx(0.01)
-    assert {"chunk_tokens_gt_1", "itl_is_per_chunk"} <= flags(run)
+    assert {"chunk_tokens_gt_1", "itl_is_per_chunk"} <= names(run)
     assert run.distribution("chunk_gap_s").min == 0.0  # type: ignore[union-attr]
     ttft = run.distribution("ttft_s")
     assert ttft is not None
@@ -79,19 +70,19 @@ def test_identity_and_load_of_the_flat_export(read_data: Reader) -> None:
     assert run.labels["warmup_request_count"] == "2"
     assert run.token_count_source == "client_tokenizer"
     # 60 output tokens asked for without spread, 51 came.
-    assert "short_outputs_eos" in flags(run)
-    assert "input_length_mismatch" not in flags(run)
+    assert "short_outputs_eos" in names(run)
+    assert "input_length_mismatch" not in names(run)
 
 
 def test_first_era_has_records_and_counts_errors(read_data: Reader) -> None:
     run = one(read_data("aiperf/2025-10_nested.json"))
     assert run.requests == RequestCounts(25, 20, 5)
-    assert "failures_excluded" in flags(run)
+    assert "failures_excluded" in names(run)
     assert (mean(run, "ttft_s"), run.load_mode) == (0.05, "single")
     # One token a chunk, so the gaps' percentiles are those of tokens.
     assert run.distribution("itl_s").p99 == pytest.approx(0.014)  # type: ignore[union-attr]
     assert (run.workload.prompt_tokens_total, run.workload.output_tokens_total) == (2000, 1020)
-    assert "short_outputs_eos" not in flags(run)  # the spread asked for is not in the file
+    assert "short_outputs_eos" not in names(run)  # the spread asked for is not in the file
 
 
 def test_latest_schema_has_phases_and_leaves_warm_up_out(read_data: Reader) -> None:
@@ -186,8 +177,8 @@ def test_goodput_and_answers_in_one_piece() -> None:
     assert good.rate("goodput_requests_per_s") == Rate(1.5, "aggregate", "reported")
     assert read(export(goodput=None)).rate("goodput_requests_per_s") is None
     whole = export(time_to_first_token=None, input_config={"endpoint": {"streaming": False}})
-    assert "non_streaming_no_phase_split" in flags(read(whole))
-    assert "non_streaming_no_phase_split" not in flags(read(export()))
+    assert "non_streaming_no_phase_split" in names(read(whole))
+    assert "non_streaming_no_phase_split" not in names(read(export()))
 
 
 def test_the_first_visible_token_is_apart_from_the_first() -> None:
@@ -215,15 +206,15 @@ def test_prompts_from_the_server_s_cache_withhold_the_prefill_rate() -> None:
     recorded = read(line)
     assert [flag.flag for flag in recorded.flags].count("prefix_cache_hits") == 1
     assert recorded.samples.cached_tokens.tolist() == [30.0]  # type: ignore[union-attr]
-    assert "prefix_cache_hits" not in flags(read(export()))
+    assert "prefix_cache_hits" not in names(read(export()))
 
 
 def test_no_number_and_nothing_completed() -> None:
     run = read(export(time_to_first_token={"unit": "ms", "avg": float("nan"), "p50": 40.0}))
     assert run.distribution("ttft_s").mean is None  # type: ignore[union-attr]
-    assert "nan_values" in flags(run)
+    assert "nan_values" in names(run)
     nothing = read(export(request_count={"unit": "requests", "avg": 0.0}, error_request_count={"unit": "requests", "avg": 3.0}))
-    assert (nothing.metrics, flags(nothing)) == ({}, {"zero_completed"})
+    assert (nothing.metrics, names(nothing)) == ({}, {"zero_completed"})
 
 
 @pytest.mark.parametrize(

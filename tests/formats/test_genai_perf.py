@@ -12,6 +12,7 @@ from app.domain.run import Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
 from app.formats.genai_perf import NO_FAILURES
 from app.formats.stat_tables import ROUNDED
+from tests.sample_runs import mean, names
 
 Reader = Callable[[str], ParsedFile]
 Json = dict[str, Any]
@@ -27,16 +28,6 @@ def one(parsed: ParsedFile) -> Run:
 def read(**changes: Any) -> Run:
     value: Json = json.loads((DATA / "2025_profile.json").read_text())
     return one(read_runs("x.json", json.dumps({**value, **changes}).encode()))
-
-
-def flags(run: Run) -> set[str]:
-    return {flag.flag for flag in run.flags}
-
-
-def mean(run: Run, metric: str) -> float | None:
-    distribution = run.distribution(metric)
-    assert distribution is not None
-    return distribution.mean
 
 
 def test_inter_token_latency_is_tpot(read_data: Reader) -> None:
@@ -62,8 +53,8 @@ def test_identity_load_and_totals(read_data: Reader) -> None:
     assert run.rate("total_tokens_per_s").value == pytest.approx(302.0)  # type: ignore[union-attr]
     assert run.requests == RequestCounts(None, 20, None)
     assert NO_FAILURES in run.warnings
-    assert "short_outputs_eos" in flags(run)  # 60 asked for, 51 came
-    assert "input_length_mismatch" not in flags(run)
+    assert "short_outputs_eos" in names(run)  # 60 asked for, 51 came
+    assert "input_length_mismatch" not in names(run)
 
 
 def test_requests_that_it_drops_are_found_by_the_request_rate(read_data: Reader) -> None:
@@ -102,7 +93,7 @@ def test_a_thousands_comma_elsewhere_is_no_number() -> None:
 
 def test_nothing_completed_and_no_run() -> None:
     run = read(request_count={"unit": "count", "avg": 0.0})
-    assert (run.metrics, flags(run)) == ({}, {"zero_completed"})
+    assert (run.metrics, names(run)) == ({}, {"zero_completed"})
     with pytest.raises(ImportRefused, match="neither request_count nor request_latency"):
         read(request_count=None, request_latency=None)
 

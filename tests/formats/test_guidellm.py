@@ -13,20 +13,11 @@ from app.domain.errors import ImportRefused
 from app.domain.run import CANONICAL, Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
 from app.formats.guidellm import STEPS, WEIGHTED, WEIGHTED_WHOLE
+from tests.sample_runs import evidence, mean
 
 Reader = Callable[[str], ParsedFile]
 Json = dict[str, Any]
 DATA = Path(__file__).resolve().parents[1] / "data" / "guidellm"
-
-
-def flags(run: Run) -> dict[str, str]:
-    return {flag.flag: flag.evidence for flag in run.flags}
-
-
-def mean(run: Run, metric: str) -> float | None:
-    distribution = run.distribution(metric)
-    assert distribution is not None
-    return distribution.mean
 
 
 def loaded(name: str) -> Json:
@@ -55,8 +46,8 @@ def test_schema_0_has_samples_of_successful_and_errored_requests(read_data: Read
     assert mean(run, "e2e_s") == pytest.approx(0.2, rel=1e-5)
     assert run.labels["incomplete_requests"] == "1"
     assert any("1 requests were cut off by the end of the run" in warning for warning in run.warnings)
-    assert "failures_excluded" in flags(run)
-    assert "metric_bug" not in flags(run)
+    assert "failures_excluded" in evidence(run)
+    assert "metric_bug" not in evidence(run)
 
 
 def test_schema_0_identity_and_load(read_data: Reader) -> None:
@@ -65,7 +56,7 @@ def test_schema_0_identity_and_load(read_data: Reader) -> None:
     assert (run.workload.prompt_tokens_total, run.workload.output_tokens_total) == (20, 8)
     assert run.rate("output_tokens_per_s") == Rate(4.0, "aggregate", "reported")
     assert run.labels["schema"] == "0"
-    assert not {"short_outputs_eos", "input_length_mismatch"} & set(flags(run))
+    assert not {"short_outputs_eos", "input_length_mismatch"} & set(evidence(run))
 
 
 def test_time_per_output_token_changed_its_meaning_and_is_tpot_in_neither(read_data: Reader) -> None:
@@ -119,11 +110,11 @@ def test_schema_2_without_requests_has_weighted_tpot(read_data: Reader) -> None:
     assert (run.load_mode, run.workload.request_rate_per_s, run.workload.concurrency) == ("open", 4.0, None)
     assert run.labels["site"] == "lab"
     assert run.token_count_source == "client_tokenizer"
-    assert "chunk_tokens_gt_1" in flags(run)
+    assert "chunk_tokens_gt_1" in evidence(run)
     # 40 prompt tokens asked for, 32 counted.
-    assert "input_length_mismatch" in flags(run)
+    assert "input_length_mismatch" in evidence(run)
     # 210 ms against 150 + 3 x 16.67 ms.
-    assert flags(run)["transport_buffering"].startswith("4.76 % of the mean request")
+    assert evidence(run)["transport_buffering"].startswith("4.76 % of the mean request")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +139,7 @@ def test_nothing_succeeded_and_a_newer_schema() -> None:
     value["metadata"]["version"] = 3
     value["benchmarks"][0]["metrics"]["request_totals"] = {"successful": 0, "errored": 2, "incomplete": 0, "total": 2}
     run = read(value)
-    assert (run.metrics, set(flags(run))) == ({}, {"zero_completed"})
+    assert (run.metrics, set(evidence(run))) == ({}, {"zero_completed"})
     assert any("schema 3, newer than what is known" in warning for warning in run.warnings)
 
 
@@ -156,7 +147,7 @@ def test_a_mean_that_contradicts_the_requests_is_named() -> None:
     value = loaded("2025-09_schema_0.json")
     value["benchmarks"][0]["metrics"]["time_to_first_token_ms"]["successful"]["mean"] = 300.0
     run = read(value)
-    assert "ttft_s.mean says 300 ms and its samples give 150 ms" in flags(run)["metric_bug"]
+    assert "ttft_s.mean says 300 ms and its samples give 150 ms" in evidence(run)["metric_bug"]
 
 
 def test_requests_with_a_negative_time_are_left_aside() -> None:
@@ -165,7 +156,7 @@ def test_requests_with_a_negative_time_are_left_aside() -> None:
     run = read(value)
     assert run.samples is None
     assert mean(run, "ttft_s") == 0.15
-    assert "negative_duration" in flags(run)
+    assert "negative_duration" in evidence(run)
 
 
 def test_what_is_no_benchmark_is_named() -> None:

@@ -12,15 +12,10 @@ from app.domain.errors import ImportRefused
 from app.domain.run import Rate, Run
 from app.formats import ParsedFile, read_runs
 from app.formats.llama_bench import NO_ROWS, ROUNDED
+from tests.sample_runs import mean
 
 Reader = Callable[[str], ParsedFile]
 DATA = Path(__file__).resolve().parents[1] / "data" / "llama_bench"
-
-
-def mean(run: Run, metric: str) -> float | None:
-    distribution = run.distribution(metric)
-    assert distribution is not None
-    return distribution.mean
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:

@@ -12,20 +12,11 @@ from app.domain.run import Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
 from app.formats.llmperf import ALONE, NO_ITL, ONE_TOKENIZER
 from app.formats.stat_export import exact_total
+from tests.sample_runs import evidence, mean
 
 Reader = Callable[[str], ParsedFile]
 Json = dict[str, Any]
 DATA = Path(__file__).resolve().parents[1] / "data" / "llmperf"
-
-
-def flags(run: Run) -> dict[str, str]:
-    return {flag.flag: flag.evidence for flag in run.flags}
-
-
-def mean(run: Run, metric: str) -> float | None:
-    distribution = run.distribution(metric)
-    assert distribution is not None
-    return distribution.mean
 
 
 def read(value: object) -> tuple[Run, ...]:
@@ -64,7 +55,7 @@ def test_summary(read_data: Reader) -> None:
     assert run.rate("total_tokens_per_s").value == pytest.approx(302.0)  # type: ignore[union-attr]
     assert (run.labels["framework"], run.labels["error_codes"]) == ("acme-server", "{429: 2}")
     assert "api" not in run.labels  # an address
-    assert "failures_excluded" in flags(run)
+    assert "failures_excluded" in evidence(run)
 
 
 def test_a_map_of_runs_by_concurrency_gives_each(read_data: Reader) -> None:
@@ -89,31 +80,31 @@ def test_individual_responses_give_samples(read_data: Reader) -> None:
     assert (run.workload.prompt_tokens_total, run.workload.output_tokens_total) == (30, 9)
     assert (run.model, run.duration_s, run.rate("output_tokens_per_s")) == (None, None, None)
     assert ALONE in run.warnings
-    assert {"failures_excluded", "tpot_undefined_single_token"} <= set(flags(run))
+    assert {"failures_excluded", "tpot_undefined_single_token"} <= set(evidence(run))
 
 
 def test_nan_of_pandas_and_nothing_completed() -> None:
     (run,) = read(summary(results_ttft_s_mean=float("nan")))
     assert mean(run, "ttft_s") is None
     assert "itl_s" not in run.metrics
-    assert "results_ttft_s_mean" in flags(run)["nan_values"]
+    assert "results_ttft_s_mean" in evidence(run)["nan_values"]
     (nothing,) = read(summary(results_num_completed_requests=0, results_number_errors=22))
-    assert (nothing.metrics, set(flags(nothing))) == ({}, {"zero_completed"})
+    assert (nothing.metrics, set(evidence(nothing))) == ({}, {"zero_completed"})
 
 
 def test_responses_that_all_failed() -> None:
     row = {"error_code": 500, "error_msg": "x", "ttft_s": 0, "end_to_end_latency_s": 0, "request_output_throughput_token_per_s": 0}
     (run,) = read([row, row])
     assert run.requests == RequestCounts(2, 0, 2)
-    assert (run.metrics, set(flags(run))) == ({}, {"zero_completed"})
+    assert (run.metrics, set(evidence(run))) == ({}, {"zero_completed"})
 
 
 def test_lengths_are_compared_where_no_spread_was_asked_for() -> None:
     (run,) = read(summary(mean_input_tokens=150))
-    assert "input_length_mismatch" in flags(run)
-    assert "short_outputs_eos" not in flags(run)  # the outputs were to spread by 10
+    assert "input_length_mismatch" in evidence(run)
+    assert "short_outputs_eos" not in evidence(run)  # the outputs were to spread by 10
     (spread,) = read(summary(mean_input_tokens=150, stddev_input_tokens=20))
-    assert "input_length_mismatch" not in flags(spread)
+    assert "input_length_mismatch" not in evidence(spread)
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,10 @@ import pytest
 from app.domain.errors import ImportRefused
 from app.domain.run import Run
 from app.formats import ParsedFile, read_runs
+from tests.sample_runs import evidence, mean
 
 Json = dict[str, Any]
 ReadOne = Callable[[Any], Run]
-
-
-def flags(run: Run) -> dict[str, str]:
-    return {flag.flag: flag.evidence for flag in run.flags}
-
-
-def mean(run: Run, metric: str) -> float | None:
-    distribution = run.distribution(metric)
-    assert distribution is not None
-    return distribution.mean
 
 
 def refusal(value: object) -> str:
@@ -44,7 +35,7 @@ def test_rows_02_and_03_a_latency_that_is_no_number(literal: str, report: Json) 
     text = json.dumps(report).replace('"mean_ttft_ms": 50.0', f'"mean_ttft_ms": {literal}')
     (run,) = read_runs("x.json", text.encode()).runs
     assert mean(run, "ttft_s") is None
-    assert flags(run)["nan_values"] == "Not a finite number in the file, left out: mean_ttft_ms."
+    assert evidence(run)["nan_values"] == "Not a finite number in the file, left out: mean_ttft_ms."
 
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-3", "2.5", '"20"', "true", "[20]"])
@@ -75,7 +66,7 @@ def test_row_08_nothing_completed(read_one: ReadOne, report: Json) -> None:
     zeros = {key: 0.0 for key in report if key.endswith("_ms")}
     run = read_one({**report, **zeros, "completed": 0, "failed": 20, "output_throughput": 0.0})
     assert run.metrics == {}
-    assert set(flags(run)) == {"zero_completed"}
+    assert set(evidence(run)) == {"zero_completed"}
 
 
 def test_row_09_failures_are_told_by_error_and_length_never_by_ttft(read_one: ReadOne, detailed: Json) -> None:
@@ -107,8 +98,8 @@ def test_row_09_requests_without_output_are_left_out(read_one: ReadOne, report: 
     assert mean(run, "ttft_s") == pytest.approx(0.45)
     assert run.requests.completed == 4
     assert run.metrics["output_tokens_per_s"].value == pytest.approx(51.2)  # type: ignore[union-attr]
-    assert flags(run)["empty_outputs"].startswith("4 of 8 requests produced no token")
-    assert "metric_bug" not in flags(run)
+    assert evidence(run)["empty_outputs"].startswith("4 of 8 requests produced no token")
+    assert "metric_bug" not in evidence(run)
     assert any("says 225 ms and its samples give 450 ms" in warning for warning in run.warnings)
 
 
@@ -117,7 +108,7 @@ def test_rows_10_and_11_single_tokens_have_no_itl(read_one: ReadOne, report: Jso
     run = read_one({**report, **zeros, "total_output_tokens": 20, "output_throughput": 2.0, "total_token_throughput": 202.0})
     assert not {"tpot_s", "itl_s", "chunk_gap_s", "decode_tokens_per_s"} & set(run.metrics)
     assert mean(run, "ttft_s") == pytest.approx(0.05)
-    assert "tpot_undefined_single_token" in flags(run)
+    assert "tpot_undefined_single_token" in evidence(run)
 
 
 @pytest.mark.parametrize("value", [{}, [], [{}]])
@@ -162,10 +153,10 @@ def test_row_14_a_request_longer_than_the_run(read_one: ReadOne, detailed: Json)
 def test_row_15_an_aggregate_that_disagrees_with_its_arrays(read_one: ReadOne, detailed: Json) -> None:
     run = read_one({**detailed, "mean_ttft_ms": 260.0})
     assert mean(run, "ttft_s") == pytest.approx(0.25)
-    assert "ttft_s.mean says 260 ms and its samples give 250 ms" in flags(run)["metric_bug"]
+    assert "ttft_s.mean says 260 ms and its samples give 250 ms" in evidence(run)["metric_bug"]
     assert any("260 ms" in warning and "250 ms" in warning for warning in run.warnings)
     within = read_one({**detailed, "mean_ttft_ms": 252.0})
-    assert "metric_bug" not in flags(within)
+    assert "metric_bug" not in evidence(within)
 
 
 def test_row_16_units_are_fixed_and_an_implausible_figure_is_flagged(read_one: ReadOne, report: Json) -> None:
@@ -175,7 +166,7 @@ def test_row_16_units_are_fixed_and_an_implausible_figure_is_flagged(read_one: R
     flag = next(flag for flag in run.flags if flag.flag == "unit_mismatch")
     assert set(flag.withholds) == {"tpot_s", "itl_s"}
     late = read_one({**report, "mean_ttft_ms": 50_000.0, "mean_e2el_ms": None})
-    assert "ttft_s is 50 s in a run that lasted 10 s" in flags(late)["unit_mismatch"]
+    assert "ttft_s is 50 s in a run that lasted 10 s" in evidence(late)["unit_mismatch"]
 
 
 def test_row_18_integers_that_no_count_can_be(report: Json) -> None:
@@ -264,16 +255,16 @@ def test_row_39_durations_and_gaps_below_zero(read_one: ReadOne, report: Json, d
     for duration in (0, -5.0):
         run = read_one({**report, "duration": duration, "request_throughput": 0.0, "output_throughput": 0.0, "total_token_throughput": 0.0})
         assert not {"output_tokens_per_s", "requests_per_s"} & set(run.metrics)
-        assert "duration is" in flags(run)["negative_duration"]
+        assert "duration is" in evidence(run)["negative_duration"]
     run = read_one({**detailed, "itls": [[0.01, -0.01], [0.02] * 4, [0.03], [], []]})
     assert run.samples is None
-    assert "itls holds a negative value" in flags(run)["negative_duration"]
+    assert "itls holds a negative value" in evidence(run)["negative_duration"]
 
 
 def test_row_39_a_negative_mean_is_left_out(read_one: ReadOne, report: Json) -> None:
     run = read_one({**report, "mean_tpot_ms": -3.0})
     assert mean(run, "tpot_s") is None
-    assert flags(run)["negative_duration"] == "mean_tpot_ms is negative (-3)."
+    assert evidence(run)["negative_duration"] == "mean_tpot_ms is negative (-3)."
 
 
 def test_row_40_gaps_of_zero_are_legal(read_one: ReadOne, report: Json) -> None:

@@ -14,6 +14,7 @@ from app.domain.run import Distribution, Flag, Rate, RequestSamples, Run
 from app.formats import ParsedFile, read_runs
 from app.formats.phaseline_device import rates_in
 from app.formats.phaseline_document import Passes, Point, document, write_document
+from tests.sample_runs import names
 
 Reader = Callable[[str], ParsedFile]
 PASSES = Passes([0.2, 0.2, 0.2], [[0.01, 0.03]] * 3)
@@ -22,10 +23,6 @@ PASSES = Passes([0.2, 0.2, 0.2], [[0.01, 0.03]] * 3)
 def read_back(*points: Point, **around: Any) -> list[Run]:
     text = json.dumps(document("inprocess_sweep", "inprocess 1", {"threads": 1}, points, **around))
     return list(read_runs("x", text.encode()).runs)
-
-
-def flags(run: Run) -> set[str]:
-    return {flag.flag for flag in run.flags}
 
 
 def test_passes_of_a_repeat_are_prefill_and_steps_and_the_first_is_kept_apart(read_data: Reader) -> None:
@@ -64,7 +61,7 @@ def test_a_batch_steps_together_and_repeats_that_disagree_are_unusable(read_data
 def test_a_point_that_did_not_fit_is_a_run_with_its_reason(read_data: Reader) -> None:
     run = read_data("phaseline/inprocess_sweep.json").runs[2]
     assert (run.requests.completed, run.requests.failed) == (0, 1)
-    assert flags(run) == {"zero_completed"}
+    assert names(run) == {"zero_completed"}
     assert run.warnings == ("The device had not enough memory for this point: 8.1 GB are needed and 4 GB are free.",)
     assert "prefill_s" not in run.metrics
 
@@ -76,7 +73,7 @@ def test_each_run_has_the_telemetry_of_its_window_and_what_follows_from_it(read_
     assert one.telemetry.t_s.tolist() == [0.5 * step for step in range(9)]
     # the counter moved by 8 x 200 J, for 25 tokens
     assert one.metrics["energy_per_output_token_j"] == Rate(64.0, "device", "derived")
-    assert flags(one) == set()
+    assert names(one) == set()
     # the clock fell at 110 s, in the window of the second
     throttled = next(flag for flag in four.flags if flag.flag == "clock_throttle")
     assert "by power limit" in throttled.evidence
@@ -91,7 +88,7 @@ def test_requests_of_a_client_with_the_servers_own_figures(read_data: Reader) ->
     assert itl is not None
     assert itl.mean == pytest.approx(0.1 / 6)
     assert shown.metrics["prefill_s"] == Distribution(mean=0.08, n=2)
-    assert {"client_limited", "failures_excluded"} <= flags(run)
+    assert {"client_limited", "failures_excluded"} <= names(run)
     assert run.labels["api"] == "completions"
 
 

@@ -11,6 +11,7 @@ from app.domain.run import Rate, RequestCounts, Run
 from app.formats import ParsedFile, read_runs
 from app.formats.identity import NO_MODEL
 from app.formats.sglang_bench_serving import RETOKENISED
+from tests.sample_runs import mean, names
 
 Reader = Callable[[str], ParsedFile]
 
@@ -19,16 +20,6 @@ def one(parsed: ParsedFile) -> Run:
     (run,) = parsed.runs
     assert parsed.format == run.format == "sglang_bench_serving"
     return run
-
-
-def flags(run: Run) -> set[str]:
-    return {flag.flag for flag in run.flags}
-
-
-def mean(run: Run, metric: str) -> float | None:
-    distribution = run.distribution(metric)
-    assert distribution is not None
-    return distribution.mean
 
 
 def test_native_itl_is_the_token_gap(read_data: Reader) -> None:
@@ -84,7 +75,7 @@ def test_openai_client_writes_gaps_between_chunks(read_data: Reader) -> None:
     # (300 - 100) ms x 20 / (420 - 20) gaps
     assert mean(run, "itl_s") == pytest.approx(0.01)
     assert run.metrics["itl_s"].origin == "derived"
-    assert {"chunk_tokens_gt_1", "itl_is_per_chunk"} <= flags(run)
+    assert {"chunk_tokens_gt_1", "itl_is_per_chunk"} <= names(run)
 
 
 def test_retokenised_gaps_are_replaced_by_the_exact_mean(read_data: Reader) -> None:
@@ -93,7 +84,7 @@ def test_retokenised_gaps_are_replaced_by_the_exact_mean(read_data: Reader) -> N
     assert itl is not None
     assert itl.mean == pytest.approx(0.01)
     assert itl.p50 is None
-    assert "chunk_tokens_gt_1" in flags(run)
+    assert "chunk_tokens_gt_1" in names(run)
 
 
 def test_retokenised_gaps_keep_their_definition_where_nothing_better_is_known() -> None:
@@ -106,7 +97,7 @@ def test_retokenised_gaps_keep_their_definition_where_nothing_better_is_known() 
 
 def test_nothing_completed_with_nan(read_data: Reader) -> None:
     run = one(read_data("sglang_bench_serving/2025-06_nothing_completed.jsonl"))
-    assert flags(run) == {"zero_completed", "nan_values"}
+    assert names(run) == {"zero_completed", "nan_values"}
     assert run.metrics == {}
     assert run.requests.completed == 0
 
@@ -128,13 +119,13 @@ def test_details_give_samples_and_count_failures(read_data: Reader) -> None:
 
 
 def test_retokenised_count_that_differs_is_flagged() -> None:
-    assert "tokenizer_mismatch" in flags(native(total_output_tokens_retokenized=400))
-    assert "tokenizer_mismatch" not in flags(native(total_output_tokens_retokenized=415))
+    assert "tokenizer_mismatch" in names(native(total_output_tokens_retokenized=400))
+    assert "tokenizer_mismatch" not in names(native(total_output_tokens_retokenized=415))
 
 
 def test_lengths_are_compared_only_where_they_are_fixed() -> None:
-    assert "short_outputs_eos" in flags(native(random_output_len=64))
-    assert "short_outputs_eos" not in flags(native(random_output_len=64, random_range_ratio=0.0))
+    assert "short_outputs_eos" in names(native(random_output_len=64))
+    assert "short_outputs_eos" not in names(native(random_output_len=64, random_range_ratio=0.0))
 
 
 def test_vllm_server_measured_by_this_client() -> None:

@@ -9,6 +9,7 @@ import pytest
 from app.domain.run import CANONICAL, Rate, RequestCounts, Run
 from app.formats import ParsedFile
 from app.formats.vllm_bench_serve import NO_PHASES, TTFT_AMONG_GAPS
+from tests.sample_runs import names
 
 Reader = Callable[[str], ParsedFile]
 FOLDER = "vllm_bench_serve"
@@ -18,10 +19,6 @@ def only(parsed: ParsedFile) -> Run:
     (run,) = parsed.runs
     assert parsed.format == run.format == FOLDER
     return run
-
-
-def flags(run: Run) -> set[str]:
-    return {flag.flag for flag in run.flags}
 
 
 def stat(run: Run, metric: str, name: str = "mean") -> float | None:
@@ -51,7 +48,7 @@ def test_detailed_arrays_of_2025(read_data: Reader) -> None:
     assert run.rate("decode_tokens_per_s") == Rate(pytest.approx(7 / 0.13), "request", "derived")
     assert run.label == "night"
     assert run.load_mode == "closed"
-    assert flags(run) == {"failures_excluded", "tpot_undefined_single_token", "few_requests", "mean_of_ratios_vs_ratio_of_means"}
+    assert names(run) == {"failures_excluded", "tpot_undefined_single_token", "few_requests", "mean_of_ratios_vs_ratio_of_means"}
 
 
 def test_samples_of_a_detailed_file(read_data: Reader) -> None:
@@ -75,7 +72,7 @@ def test_arrays_of_2024_without_a_count_of_failures(read_data: Reader) -> None:
     assert run.token_count_source == "client_tokenizer"
     assert run.rate("total_tokens_per_s") == Rate(38.0, "aggregate", "derived")
     assert run.labels["best_of"] == "1"
-    assert flags(run) == {"failures_excluded", "mean_of_ratios_vs_ratio_of_means"}
+    assert names(run) == {"failures_excluded", "mean_of_ratios_vs_ratio_of_means"}
 
 
 def test_ttft_among_the_gaps_is_another_quantity(read_data: Reader) -> None:
@@ -86,7 +83,7 @@ def test_ttft_among_the_gaps_is_another_quantity(read_data: Reader) -> None:
     assert "itl_s" not in run.metrics
     assert "decode_tokens_per_s" not in run.metrics
     assert any("No token-weighted ITL" in warning for warning in run.warnings)
-    assert flags(run) == set()
+    assert names(run) == set()
 
 
 def test_ttft_is_taken_out_of_the_gaps_where_the_arrays_show_it(read_data: Reader) -> None:
@@ -96,7 +93,7 @@ def test_ttft_is_taken_out_of_the_gaps_where_the_arrays_show_it(read_data: Reade
     assert stat(run, "itl_s") == pytest.approx(0.02)
     assert stat(run, "e2e_s") == pytest.approx(0.24)
     assert run.metrics["chunk_gap_s"].definition == CANONICAL
-    assert flags(run) == set()
+    assert names(run) == set()
 
 
 def test_goodput_key_with_a_colon(read_data: Reader) -> None:
@@ -126,7 +123,7 @@ def test_all_failed_is_a_run_without_figures(read_data: Reader) -> None:
     assert run.requests == RequestCounts(sent=20, completed=0, failed=20)
     assert run.workload.concurrency == 8
     assert run.duration_s == 2.5
-    assert flags(run) == {"zero_completed"}
+    assert names(run) == {"zero_completed"}
 
 
 def test_sweep_list_with_swept_keys_as_labels(read_data: Reader) -> None:
@@ -151,7 +148,7 @@ def test_chunks_of_two_tokens_show_in_the_means(read_data: Reader) -> None:
     assert stat(second, "itl_s") == pytest.approx(0.02)
     assert stat(second, "itl_s", "p50") is None
     assert stat(second, "chunk_gap_s") == pytest.approx(0.04)
-    assert {"chunk_tokens_gt_1", "itl_is_per_chunk"} <= flags(second)
+    assert {"chunk_tokens_gt_1", "itl_is_per_chunk"} <= names(second)
 
 
 def test_latencies_without_details_and_client_queue(read_data: Reader) -> None:
@@ -161,7 +158,7 @@ def test_latencies_without_details_and_client_queue(read_data: Reader) -> None:
     # (600 - 100) ms x 2 / (22 - 2) gaps
     assert stat(run, "itl_s") == pytest.approx(0.05)
     assert stat(run, "ttft_s", "p95") == pytest.approx(0.1)
-    assert "client_queue_excluded" in flags(run)
+    assert "client_queue_excluded" in names(run)
     assert "queue_s" not in run.metrics  # that is the server's
     assert (run.hardware, run.tp, run.engine_version) == ("NVIDIA H100 80GB HBM3", 2, "0.33.0")
     assert run.engine is None
@@ -180,7 +177,7 @@ def test_seconds_variant_keeps_its_unit(read_data: Reader) -> None:
     assert stat(run, "e2e_s", "p99") == 30.0
     assert stat(run, "ttft_s", "mean") is None
     assert "itl_s" not in run.metrics
-    assert flags(run) == set()
+    assert names(run) == set()
 
 
 def test_pooling_run_has_a_whole_and_no_phase(read_data: Reader) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum, sqrt
 
+from app.domain.counted_labels import of_repeats
 from app.domain.metrics import METRICS
 from app.domain.noise import FEWEST_REPEATS
 from app.domain.run import Distribution, Flag, MetricValue, Rate, RequestCounts, Run
@@ -70,7 +71,7 @@ def pooled(runs: Sequence[Run]) -> Run:
         metrics=metrics,
         samples=None,
         flags=_flags(runs),
-        labels={key: value for key, value in first.labels.items() if all(run.labels.get(key) == value for run in runs)},
+        labels={key: text for key in first.labels if (text := of_repeats(key, [run.labels.get(key) for run in runs])) is not None},
     )
 
 

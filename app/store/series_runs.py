@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 from sqlmodel import Session, col
 
 from app.domain.comparison import LENGTH_TOLERANCE
+from app.domain.counted_labels import COUNTED
 from app.domain.run import Workload
 from app.domain.series import Series, series_of
 from app.domain.trends import LABEL
@@ -18,15 +19,7 @@ from app.store.tables import MetricValueRow, RunRow, UploadRow
 # What people change on purpose, and the tool that measured it.
 SETTINGS = ("engine_version", "devices", "tp", "pp", "ep", "dp", "weight_dtype", "kv_dtype", "format", "dataset")
 # Words of a file that say when it was written, what it is worth or what was counted meanwhile, and set nothing.
-NOT_SETTINGS = frozenset(
-    {
-        *("date", "date_timezone", "verdict", "measured_concurrency", "preemptions", "prompt_tokens", "generation_tokens"),
-        *("flops_per_device", "bytes_read_per_device", "bytes_written_per_device"),
-        *(f"{gauge}_{when}" for gauge in ("requests_running", "requests_waiting", "kv_cache_usage") for when in ("before", "after", "max")),
-        *(f"spec_decode_{name}" for name in ("num_drafts", "num_draft_tokens", "num_accepted_tokens")),
-        *("draft_n", "draft_n_accepted", "draft_acceptance_rate", "acceptance_length", "server_gpu_cache_hit_rate"),
-    }
-)
+NOT_SETTINGS = frozenset({"date", "date_timezone", "verdict"}) | COUNTED
 # Labels from which an importer takes a fact of the run: where both say the same, the fact is the one that is shown.
 _SAID_BY_THE_RUN = {
     "engine_version": ("vllm_version", "engine_version"),

@@ -123,3 +123,22 @@ def test_equal_repeats_compare_as_one_run_does(a: float, b: float, repeats: int)
     assert once.attribution is not None
     assert many.attribution.total_s == pytest.approx(once.attribution.total_s)
     assert [each.verdict for each in many.metrics if each.stat == "mean"] == [each.verdict for each in once.metrics if each.stat == "mean"]
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "pooled_text"),
+    [
+        ("preemptions", ["2", "3", "4"], "3"),
+        ("preemptions", ["2", "2", "4"], "3"),
+        ("kv_cache_usage_max", ["0.9", "0.96"], "0.93"),
+        ("max_num_seqs", ["64", "64"], "64"),
+        ("max_num_seqs", ["64", "128"], None),
+        ("preemptions", ["2", None], None),
+        ("preemptions", ["2", "many"], None),
+    ],
+)
+def test_repeats_keep_a_setting_that_is_the_same_and_the_mean_of_what_was_counted(
+    name: str, texts: list[str | None], pooled_text: str | None
+) -> None:
+    runs = [Run("generic", labels={} if text is None else {name: text}) for text in texts]
+    assert pooled(runs).labels.get(name) == pooled_text

@@ -25,7 +25,7 @@ def sentences(
         said = _textbook(question, request, priced, beside)
     else:
         said = [
-            *_engine(engine, formats.weight),
+            *_engine(engine, formats.weight, request.prefill_replicas is not None),
             *_device(hardware, rates, engine, formats.weight),
             *_operators(request, formats),
             *_layers(question, request),
@@ -66,7 +66,7 @@ def _textbook(question: Question, request: Request, priced: PricedRequest, besid
     return said
 
 
-def _engine(engine: EngineProfile | None, weight: NumberFormat) -> list[str]:
+def _engine(engine: EngineProfile | None, weight: NumberFormat, pools: bool) -> list[str]:
     itl, ttft = default("unknown_engine_itl_factor"), default("unknown_engine_ttft_factor")
     band = f"the ranges are a factor {itl:g} on ITL and {ttft:g} on TTFT"
     if engine is None:
@@ -75,7 +75,12 @@ def _engine(engine: EngineProfile | None, weight: NumberFormat) -> list[str]:
     said = [f"Efficiencies and fixed times are those of the engine profile {engine.name}{which}; the ranges are its 90 % band."]
     if engine.calibration is not None:
         told = "the ranges are twice its cross-validated error, at least 7 %"
-        return [f"Calibration {engine.calibration} scales the rates of {engine.name}; {told}."]
+        said = [f"Calibration {engine.calibration} scales the rates of {engine.name}; {told}."]
+        if engine.remainder is not None and not pools:
+            said.append(
+                "What its factors leave at its runs is carried over from those near this question; a simulation has the factors alone."
+            )
+        return said
     if engine.itl_range is None or engine.ttft_range is None:
         said = [f"The profile of {engine.name} has no error band of its own: where it is missing, {band}."]
     if engine.weight_efficiency(weight) is None:

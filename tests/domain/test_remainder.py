@@ -84,6 +84,19 @@ def test_a_prediction_keeps_its_parts_and_its_grid() -> None:
     assert grid.columns["ttft_s"][1] == pytest.approx(found.ttft_s)
 
 
+def test_a_prediction_says_that_it_carries_a_remainder_and_pools_carry_none() -> None:
+    remainder = Remainder((LLAMA_8B.name,), (tuple(float(size) for size in place_of(at())),), (1.0,), (1.0,))
+    plain = replace(ENGINE, calibration="1")
+    moved = replace(plain, remainder=remainder)
+    request = Request(concurrency=8, calibration="1")
+    words = "What its factors leave at its runs"
+    assert words in " ".join(predict(LLAMA_8B, SERVER, request, engine=moved).assumptions)
+    assert words not in " ".join(predict(LLAMA_8B, SERVER, request, engine=plain).assumptions)
+    pools = replace(request, prefill_replicas=1)
+    assert words not in " ".join(predict(LLAMA_8B, SERVER, pools, engine=moved).assumptions)
+    assert predict(LLAMA_8B, SERVER, pools, engine=moved).ttft_s == predict(LLAMA_8B, SERVER, pools, engine=plain).ttft_s
+
+
 @given(first=st.floats(-30.0, 30.0), further=st.floats(-30.0, 30.0), clients=st.sampled_from([1, 8, 300]))
 def test_no_remainder_makes_an_expected_time_beat_its_floor(first: float, further: float, clients: int) -> None:
     place = tuple(float(size) for size in place_of(Load.of(Request(concurrency=clients))))

@@ -45,6 +45,10 @@ def endpoint(
     knee: Annotated[bool, typer.Option("--knee", help="Double the last load until throughput stops growing.")] = False,
     arrivals: Annotated[Path | None, typer.Option("--arrivals", help="Open loop by a file with one moment in seconds a line.")] = None,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds a request may take.")] = 600.0,
+    hardware: Annotated[str | None, typer.Option("--hardware", help="What the server runs on, by name or slug.")] = None,
+    devices: Annotated[int | None, typer.Option("--devices", help="How many of them the model runs on.")] = None,
+    engine: Annotated[str | None, typer.Option("--engine", help="Of the server, as vllm.")] = None,
+    weight_dtype: Annotated[str | None, typer.Option("--weight-dtype", help="Number format of the weights.")] = None,
     processes: Annotated[int | None, typer.Option("--processes", help="Of this client: one, or more where one has no time left.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of prompts and arrivals.")] = 0,
     key_env: Annotated[str | None, typer.Option("--key-env", help="Environment variable that holds the server's key.")] = None,
@@ -58,6 +62,9 @@ def endpoint(
     destination = parse_destination(url, ANY_NETWORK)
     arrivals_s = _moments(arrivals)
     open_loop = bool(rate or arrivals_s)
+    deployment = {"hardware": hardware, "devices": devices, "engine": engine, "weight_dtype": weight_dtype}
+    client: dict[str, Any] = {"duration_s": duration_s, "min_requests": requests, "warmup_requests": warmup, "ramp_s": ramp_s}
+    client |= {"find_knee": knee, "timeout_s": timeout_s, "processes": processes, "seed": seed}
     parameters = read_parameters(
         EndpointSweep,
         {
@@ -69,14 +76,8 @@ def endpoint(
             "concurrency": () if open_loop else _numbers("--concurrency", concurrency, int),
             "rates_per_s": _numbers("--rate", rate, float),
             "arrivals_s": arrivals_s,
-            "duration_s": duration_s,
-            "min_requests": requests,
-            "warmup_requests": warmup,
-            "ramp_s": ramp_s,
-            "find_knee": knee,
-            "timeout_s": timeout_s,
-            "processes": processes,
-            "seed": seed,
+            **deployment,
+            **client,
         },
     )
     assert isinstance(parameters, EndpointSweep)

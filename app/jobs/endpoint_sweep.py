@@ -8,6 +8,7 @@ from app.jobs.kind import Concurrency, DeviceFacts, Estimate, JobParameters, See
 
 Rate = Annotated[float, Field(gt=0, le=100_000)]
 Moment = Annotated[float, Field(ge=0, le=1e9)]
+Words = Annotated[str | None, Field(min_length=1, max_length=200)]
 
 
 class EndpointSweep(JobParameters):
@@ -45,6 +46,10 @@ class EndpointSweep(JobParameters):
         default=False, title="Find the knee", description="Staircase that doubles the load until throughput stops growing."
     )
     timeout_s: float = Field(default=600.0, gt=0, le=86_400, title="Limit of a request", json_schema_extra={"unit": "s"})
+    hardware: Words = Field(default=None, title="Hardware", description="Of the server, by name or slug: for a prediction.")
+    devices: int | None = Field(default=None, ge=1, le=4096, title="Devices", description="How many the model runs on.")
+    engine: Words = Field(default=None, title="Engine", description="Of the server, as vllm.")
+    weight_dtype: Words = Field(default=None, title="Weights", description="Their number format, where it is not the model's own.")
     processes: int | None = Field(
         default=None,
         ge=1,

@@ -65,9 +65,10 @@ def _in_process(view: RunView, prompt: int, output: int) -> list[tuple[str, str,
 
 def _served(run: Run, prompt: float, output: float, clients: int) -> str:
     values = {"model": run.model or "", "prompt_tokens": [max(round(prompt), 1)], "output_tokens": [max(round(output), 1)]}
-    return _address("endpoint_sweep", **values, concurrency=[clients])
+    deployment = {key: getattr(run, key) for key in ("hardware", "devices", "engine", "weight_dtype")}
+    return _address("endpoint_sweep", **values, concurrency=[clients], **deployment)
 
 
 def _address(kind: str, **parameters: Any) -> str:
-    filled: Mapping[str, Any] = {key: value for key, value in parameters.items() if value != ""}
+    filled: Mapping[str, Any] = {key: value for key, value in parameters.items() if value not in ("", None)}
     return f"/jobs/new?{urlencode(job_query(kind, filled))}"

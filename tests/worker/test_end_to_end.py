@@ -32,6 +32,7 @@ SWEEP = {
     "model": "meta-llama/Llama-3.1-8B-Instruct", "concurrency": [1, 2], "prompt_tokens": [60], "output_tokens": [8], "duration_s": 0.2,
     "min_requests": 6, "warmup_requests": 1,
 }  # fmt: skip
+DEPLOYMENT = {"hardware": "h100-sxm5-80gb", "devices": 2, "engine": "vllm", "weight_dtype": "fp8"}
 # One that fails now and then and one that lets nobody in: both tell with the error all they were sent, the key too.
 ANSWERS = Behaviour(ttft_s=0.02, itl_s=0.008, fail_every=7)
 REFUSES = Behaviour(fail_every=1, fail_status=401)
@@ -94,11 +95,11 @@ def hooked() -> Iterator[tuple[int, list[bytes]]]:
         receiver.server_close()
 
 
-def sweep(site: Site, name: str, port: int, key: str, api: str) -> dict[str, Any]:
+def sweep(site: Site, name: str, port: int, key: str, api: str, **more: Any) -> dict[str, Any]:
     """Register a target that needs a key, measure it, and give the job at its end."""
     target = {"name": name, "host": "127.0.0.1", "port": port, "networks": ["127.0.0.0/8"], "key_ref": key}
     assert site.post("/targets", target)
-    asked = {"kind": "endpoint_sweep", "label": f"sweep of {name}", "parameters": {**SWEEP, "target": name, "api": api}}
+    asked = {"kind": "endpoint_sweep", "label": f"sweep of {name}", "parameters": {**SWEEP, "target": name, "api": api, **more}}
     return site.until(site.post("/jobs", asked)["id"], "succeeded", "failed", "refused", "timeout", within_s=90)
 
 
@@ -116,7 +117,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
             site.start_worker(f"http://127.0.0.1:{wire.port}", WORKER_TOKEN=token, KEY_TEAM_VARIABLE=VARIABLE_KEY)
             jobs = {
                 "completions": sweep(site, "by file", mock.port, "team.file", "completions"),
-                "chat": sweep(site, "by variable", mock.port, "team.variable", "chat"),
+                "chat": sweep(site, "by variable", mock.port, "team.variable", "chat", **DEPLOYMENT),
                 "shut": sweep(site, "shut", shut.port, "team.file", "chat"),
             }
             eventually(lambda: got)
@@ -164,6 +165,18 @@ def test_once_its_device_is_named_the_run_stands_beside_its_prediction(measured:
     # 8 ms a step against a floor of about 16 GB / 3.35 TB/s = 4.8 ms
     assert found["verdicts"]["decode"] is not None
     assert found["verdict"] in page.replace("&#39;", "'")
+
+
+def test_a_sweep_that_says_what_the_server_runs_on_has_its_prediction_at_once(measured: Measured) -> None:
+    run_id = measured.jobs["chat"]["run_ids"][0]
+    with read(measured.site) as client:
+        run = client.get(f"/api/v1/runs/{run_id}").json()
+        page = client.get(f"/runs/{run_id}").text
+    assert {key: run[key] for key in DEPLOYMENT} == DEPLOYMENT
+    assert "No prediction" not in page
+    again = next(link for link in markup.read(page).all("a") if link.words == "Measure this again").attributes["href"]
+    assert "hardware=h100-sxm5-80gb" in again
+    assert "weight_dtype=fp8" in again
 
 
 def test_a_target_that_lets_nobody_in_ends_its_job_with_a_reason(measured: Measured) -> None:

@@ -41,11 +41,22 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class Deployment:
+    """What is measured, in the words of whoever asked: nothing of it can be seen from outside."""
+
+    model: str
+    hardware: str | None = None
+    devices: int | None = None
+    engine: str | None = None
+    weight_dtype: str | None = None
+
+
+@dataclass(frozen=True)
 class Measured:
     """A point's answers and what was seen around them."""
 
     shape: Shape
-    model: str
+    deployment: Deployment
     offered: Offered
     probed: Probed
     warmup: RequestSamples | None
@@ -75,7 +86,7 @@ def point_of(measured: Measured) -> Point:
     if server is not None and server.cache_hits is not None:
         flags.append(server.cache_hits)
     return Point(
-        model=measured.model,
+        **asdict(measured.deployment),
         load_mode="open" if shape.concurrency is None else "closed",
         measured_at="client",
         token_count_source=SERVER_USAGE if measured.probed.counts else CHUNKS,
@@ -108,7 +119,7 @@ def _failed(measured: Measured) -> Point:
     return Point(
         status="error",
         reason=f"none of {samples.size} requests succeeded: {'; '.join(reasons[:3]) or 'no reason known'}",
-        model=measured.model,
+        **asdict(measured.deployment),
         load_mode="open" if shape.concurrency is None else "closed",
         measured_at="client",
         started_at=datetime.fromtimestamp(measured.offered.began, UTC).isoformat(),

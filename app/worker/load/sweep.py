@@ -17,7 +17,7 @@ from app.worker.load.health import Watch
 from app.worker.load.link import Link
 from app.worker.load.loops import ClosedLoop
 from app.worker.load.offering import Load, Offered, offer
-from app.worker.load.point import Measured, Shape
+from app.worker.load.point import Deployment, Measured, Shape
 from app.worker.load.probe import Probed, probe
 from app.worker.load.prompts import Prompts, TokensPerWord
 from app.worker.load.request import Asking
@@ -120,7 +120,7 @@ class Sweep:
         offered = await self._offered(load, shape, watch)
         await asyncio.sleep(_SETTLE_S if before is not None else 0)
         after = await scrape(self._link, probed.asking) if before is not None else None
-        return Measured(shape, asked.model, offered, probed, warm, difference(before, after))
+        return Measured(shape, _deployment(asked), offered, probed, warm, difference(before, after))
 
     async def _offered(self, load: Load, shape: Shape, watch: Watch) -> Offered:
         opened = time.monotonic()
@@ -158,6 +158,10 @@ class Sweep:
 def most_processes() -> int:
     """Processes that can read at the same time: as many as this one may use cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _deployment(asked: EndpointSweep) -> Deployment:
+    return Deployment(asked.model, asked.hardware, asked.devices, asked.engine, asked.weight_dtype)
 
 
 def _other_length(one: Shape, other: Shape) -> bool:

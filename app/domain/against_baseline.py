@@ -10,6 +10,8 @@ from app.domain.comparison import NOISE_FLOOR, Comparison, MetricDelta, Verdict
 PREFILL = (("ttft_s", "mean"), ("ttft_s", "p50"), ("prefill_s", "mean"), ("server_ttft_s", "mean"))
 DECODE = (("itl_s", "mean"), ("tpot_s", "mean"), ("itl_s", "p50"), ("tpot_s", "p50"), ("step_s", "mean"))
 
+Phases = tuple[float, float]
+
 _MOVED: tuple[Verdict, ...] = ("regressed", "improved")
 _STAYED: tuple[Verdict, ...] = ("unchanged", "not comparable")
 
@@ -50,12 +52,12 @@ def against_baseline(comparison: Comparison) -> AgainstBaseline:
     return AgainstBaseline("insufficient data", "", prefill, decode)
 
 
-def phase_noise(rows: Sequence[MetricDelta]) -> float | None:
-    """The larger noise of the figures that speak for the phases, where repeats raise it above the floor; else None."""
+def phase_noise(rows: Sequence[MetricDelta]) -> Phases:
+    """The noise of the figures that speak for prefill and decode: the floor, or more where repeats raise it."""
     found = {(row.key, row.stat): row for row in rows}
     speaking = (_speaking(found, PREFILL), _speaking(found, DECODE))
-    noise = max((row.noise for row in speaking if row is not None), default=NOISE_FLOOR)
-    return noise if noise > NOISE_FLOOR else None
+    first, step = (NOISE_FLOOR if row is None else row.noise for row in speaking)
+    return first, step
 
 
 def _speaking(rows: Mapping[tuple[str, str], MetricDelta], keys: Sequence[tuple[str, str]]) -> MetricDelta | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from app.domain.against_baseline import phase_noise
 from app.domain.comparison import Comparison
-from app.domain.diagnosis import Diagnosis, Setup, Subject, diagnose, diagnose_pair
+from app.domain.diagnosis import Diagnosis, Setup, Subject, diagnose, diagnose_pair, noises
 from app.domain.diagnosis.curves import along
 from app.domain.prediction import Prediction
 from app.domain.run import Run
@@ -44,8 +44,7 @@ def explain_runs(views: Sequence[RunView]) -> Explained:
 
 def explain_pair(comparison: Comparison, base: RunView, other: RunView) -> Explained:
     """Why the other run differs; levers are sized for the other run."""
-    noise = phase_noise(comparison.metrics)
-    found = diagnose_pair(deployment(base), deployment(other), comparison, {} if noise is None else {"noise": noise})
+    found = diagnose_pair(deployment(base), deployment(other), comparison, noises(phase_noise(comparison.metrics)))
     return Explained(found, _effects(other, found), other.stored.run)
 
 

@@ -18,7 +18,7 @@ from app.domain.comparison import Comparison, Side, compare
 from app.domain.diagnosis.changes import Seen
 from app.domain.diagnosis.curves import Level
 from app.domain.diagnosis.judging import ACROSS_WORKLOADS, RULES, Finding, Undetermined, judge, undetermined
-from app.domain.diagnosis.observables import Observed, observe, observe_pair
+from app.domain.diagnosis.observables import Observed, noises, observe, observe_pair
 from app.domain.diagnosis.phase import pair_phase, single_phase
 from app.domain.diagnosis.repeats import apart
 from app.domain.diagnosis.rule import Rule
@@ -39,6 +39,7 @@ __all__ = [
     "Undetermined",
     "diagnose",
     "diagnose_pair",
+    "noises",
 ]
 
 

@@ -17,6 +17,7 @@ from app.domain.diagnosis.rules_batch import BATCH_RULES
 from app.domain.diagnosis.rules_first_token import FIRST_TOKEN_RULES
 from app.domain.diagnosis.rules_step import STEP_RULES
 from app.domain.diagnosis.rules_whole import WHOLE_RULES
+from app.domain.diagnosis.thresholds import NOISE
 from app.domain.diagnosis.vocabulary import Phase
 
 RULES: tuple[Rule, ...] = (*FIRST_TOKEN_RULES, *BATCH_RULES, *STEP_RULES, *WHOLE_RULES)
@@ -79,7 +80,7 @@ MISSING: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {
 class Finding:
     """One offered (or ruled out) cause with what speaks for it: `evidence` are the signs that hold, `against` those that do not.
 
-    `doubted`: a sign speaks against it that does not rule it out.
+    `doubted`: a sign speaks against it that does not rule it out, or the phase it is about did not move.
     """
 
     rule: Rule
@@ -120,9 +121,16 @@ def judge(observed: Observed, rules: Sequence[Rule] = RULES) -> tuple[tuple[Find
         states = [(sign, sign.holds(seen)) for sign in rule.separating]
         against = [sign for sign, state in states if state is False]
         ruled_out = any(sign.rules_out for sign in against)
-        (out if ruled_out else offered).append(_finding(rule, seen, states, against))
+        found = _finding(rule, seen, states, against)
+        (out if ruled_out else offered).append(replace(found, doubted=found.doubted or _of_a_step_that_stood_still(rule, seen)))
     ranked = sorted(offered, key=lambda found: (found.doubted, -found.weight, -found.signs / found.of))
     return tuple(_ranked(found, place) for place, found in enumerate(ranked, 1)), tuple(out)
+
+
+def _of_a_step_that_stood_still(rule: Rule, seen: Seen) -> bool:
+    """Whether a cause of longer steps is offered where the mean step did not move, by what a run's rows say of the step alone."""
+    still = abs(seen.get("itl_change", 1.0)) <= seen.get("itl_change_noise", NOISE)
+    return rule.phase == "decode" and still and any(sign.observable == "step_itself_change" for sign in rule.pattern)
 
 
 def _finding(rule: Rule, seen: Seen, states: Sequence[tuple[Sign, bool | None]], against: Sequence[Sign]) -> Finding:

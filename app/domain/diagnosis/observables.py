@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from app.domain.attribution import attribute
-from app.domain.comparison import LENGTH_TOLERANCE
+from app.domain.comparison import LENGTH_TOLERANCE, SPREADS_PER_NOISE
 from app.domain.diagnosis import times
 from app.domain.diagnosis.changes import Seen, changed, moved
 from app.domain.diagnosis.curves import Level, along, axis_of, device_curve, load_curve, place, prompt_curve, step_in_batch
@@ -142,7 +142,7 @@ def observe_pair(base: Subject, other: Subject, told: Seen | None = None) -> Obs
     a, b = pairs[-1]
     sides = {"base": observe(base), "other": observe(other)}
     figures: dict[str, float] = {f"{name}_{side}": value for side, seen in sides.items() for name, value in seen.figures.items()}
-    figures["noise"] = noise(base, other)
+    figures |= _noises(base, other)
     figures |= {**_phases(pairs), **_whole(a, b), **settings_changes(base.setup, other.setup, a, b)}
     figures |= {**_inside_first_token(a, b), **_clocks(a, b), **_against_load(pairs), **_bytes_ratio(figures)}
     figures |= {**_waits(other.setup, a, b, figures), **_bursts(pairs)}
@@ -197,7 +197,8 @@ def _opening_waves(a: Run, b: Run) -> dict[str, float]:
 def _jumps(figures: Seen) -> dict[str, float]:
     """Where the other side's step jumps over the batch and the base's does not, or by less; and devices against what they gained."""
     found: dict[str, float] = {}
-    if "step_ratio_other" in figures:
+    if "step_ratio_other" in figures and figures.get("step_at_graph_limit_other") != 0.0:
+        # Where the limit is known to lie elsewhere, what jumps is a slope that is steep.
         found["step_jump_change"] = figures["step_ratio_other"] / figures.get("step_ratio_base", 1.0) - 1
     if figures.get("devices_change", 0.0) > 0 and figures.get("itl_change", -1.0) > -1:
         found["devices_gain_share"] = 1 / (1 + figures["itl_change"]) / (1 + figures["devices_change"])
@@ -218,12 +219,17 @@ def matched(base: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
     return sorted(found, key=lambda pair: pair[0].workload.concurrency or 0) or [(base[-1], other[-1])]
 
 
-def noise(base: Subject, other: Subject) -> float:
-    """The change that does not count: 3 %, or twice the spread between three or more repeats where that is more."""
-    spreads = [spread(side.runs, [times.first_token(run) for run in side.runs]) for side in (base, other) if axis_of(side.runs) is None] + [
-        spread(side.runs, [times.step(run) for run in side.runs]) for side in (base, other) if axis_of(side.runs) is None
-    ]
-    return max(NOISE, *(2 * value for value in spreads if value is not None), NOISE)
+def noises(phases: tuple[float, float]) -> Seen:
+    """The changes of first token and step that do not count, by name; what is of both counts beyond the larger."""
+    return {"noise": max(phases), "ttft_change_noise": phases[0], "itl_change_noise": phases[1]}
+
+
+def _noises(base: Subject, other: Subject) -> Seen:
+    """Of each phase 3 %, or twice the spread between three or more repeats where that is more."""
+    repeated = [side.runs for side in (base, other) if axis_of(side.runs) is None]
+    spreads = [[spread(runs, [of(run) for run in runs]) for runs in repeated] for of in (times.first_token, times.step)]
+    first, step = (max([NOISE, *(SPREADS_PER_NOISE * value for value in found if value is not None)]) for found in spreads)
+    return noises((first, step))
 
 
 def _phases(pairs: Sequence[tuple[Run, Run]]) -> Seen:

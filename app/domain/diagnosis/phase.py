@@ -10,7 +10,7 @@ from app.domain.diagnosis.changes import Seen
 from app.domain.diagnosis.judging import Finding
 from app.domain.diagnosis.observables import Observed
 from app.domain.diagnosis.subject import Subject
-from app.domain.diagnosis.thresholds import MOSTLY, NOISE, SAME_KIND
+from app.domain.diagnosis.thresholds import LOAD_ONLY, MOSTLY, NOISE, SAME_KIND
 from app.domain.diagnosis.vocabulary import Phase
 
 _INSIDE_FIRST_TOKEN = ("queue", "client", "transport")
@@ -19,9 +19,9 @@ _INSIDE_FIRST_TOKEN = ("queue", "client", "transport")
 def pair_phase(seen: Observed, findings: Sequence[Finding]) -> Phase:
     """The phase that moved between two deployments."""
     figures = seen.figures
-    noise = figures.get("noise", NOISE)
     prefill, decode = figures.get("ttft_change", 0.0), figures.get("itl_change", 0.0)
-    moved_first, moved_step = abs(prefill) > noise, abs(decode) > noise
+    moved_first = abs(prefill) > figures.get("ttft_change_noise", NOISE)
+    moved_step = abs(decode) > figures.get("itl_change_noise", NOISE)
     if moved_first and moved_step and prefill * decode < 0:
         moved_first, moved_step = prefill > 0, decode > 0
     if not moved_first:
@@ -40,6 +40,9 @@ def _place_of_first_token(figures: Seen, findings: Sequence[Finding]) -> Phase:
     """Where before the first token the time lies: by the server's clocks, by the stream, by requests that met no queue, by the cause."""
     if findings and findings[0].rule.phase == "transport":
         return "transport"
+    if findings and findings[0].rule.id == "R06":
+        # The engine was cold, whatever the mean of all requests says of clocks.
+        return "prefill"
     if figures.get("queue_share_of_change", 0.0) > MOSTLY:
         return "queue"
     if max(figures.get(f"{part}_share_of_change", 0.0) for part in ("outside_server", "client_send")) > MOSTLY:
@@ -48,13 +51,24 @@ def _place_of_first_token(figures: Seen, findings: Sequence[Finding]) -> Phase:
         # The server's own clock says that it is not its queue.
         return _within_first_token(findings) or "prefill"
     if "lone_ttft_change" in figures:
-        added = figures.get("ttft_added_s", 0.0)
-        if added > 0 and figures["lone_ttft_added_s"] < MOSTLY * added:
-            return "queue"
-    elif figures.get("decoding_change", 0.0) < -SAME_KIND and figures.get("room_left_other", 0.0) > 0:
+        return _by_lone_requests(figures, findings)
+    if figures.get("decoding_change", 0.0) < -SAME_KIND and figures.get("room_left_other", 0.0) > 0:
         # Fewer decode at once, not all that could ever do, and no request finds the server without a queue.
         return "queue"
     return _within_first_token(findings) or "prefill"
+
+
+def _by_lone_requests(figures: Seen, findings: Sequence[Finding]) -> Phase:
+    """A queue where requests that met none gained little of what all gained; where they gained a part of it, the first cause says."""
+    added = figures.get("ttft_added_s", 0.0)
+    lone = figures["lone_ttft_added_s"] / added if added > 0 else 1.0
+    if lone < LOAD_ONLY:
+        return "queue"
+    named = findings[0].rule.phase if findings else None
+    if lone < MOSTLY:
+        return named if named in ("prefill", "client") else "queue"
+    place = _within_first_token(findings)
+    return "prefill" if place is None or place == "queue" else place
 
 
 def _within_first_token(findings: Sequence[Finding]) -> Phase | None:

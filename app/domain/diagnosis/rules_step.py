@@ -1,6 +1,6 @@
 """Rules about the step itself, or one far from its floor: R15 to R19, R21, R25."""
 
-from app.domain.diagnosis.rule import Advice, Rule, above, below, fact, fell, rose, still, within
+from app.domain.diagnosis.rule import Advice, Rule, above, below, doubted, fact, fell, rose, still, within
 from app.domain.diagnosis.signs import (
     CORE_CLOCK_SAME,
     EACH_SEQUENCE,
@@ -163,7 +163,7 @@ STEP_RULES = (
         (
             above("extra_like_step", 1 / ORDINARY, "The added time grows over the batch {extra_like_step} times as much as the step does."),
             fact(above("constrained_added", 0, "Answers are constrained now.")),
-            still("bytes_change", "A step reads as many bytes as before."),
+            doubted(still("bytes_change", "A step reads as many bytes as before.")),
             SETTINGS_SAME,
             MEMORY_CLOCK_SAME,
             NO_JUMP,
@@ -269,7 +269,7 @@ STEP_RULES = (
             NO_JUMP,
             NOT_EACH_SEQUENCE,
             LIKE_THE_STEP,
-            still("bytes_change", "A step reads as many bytes as before."),
+            doubted(still("bytes_change", "A step reads as many bytes as before.")),
             above("fast_share_change", -1e-9, "As much of the weights is in fast memory."),
             below("extra_per_sequence_ratio", PROPORTIONAL[0], "The added time does not follow the number of sequences."),
             SOFTWARE_CHANGED,

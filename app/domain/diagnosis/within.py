@@ -9,8 +9,8 @@ rows tell them apart (`stream_readings`); what only rows give has no entry where
 """
 
 from app.domain.diagnosis.changes import Seen, changed, moved
-from app.domain.diagnosis.thresholds import NOISE
-from app.domain.diagnosis.times import stat_of
+from app.domain.diagnosis.thresholds import MOSTLY, NOISE
+from app.domain.diagnosis.times import first_tokens, stat_of
 from app.domain.run import CANONICAL, Distribution, Run
 
 # A prompt waits for the pass that runs when it comes, and shares its own with the others' steps.
@@ -76,7 +76,9 @@ def _step_itself(base: Run, other: Run) -> dict[str, float]:
     if found["step_itself_added_s"] != 0:
         slope_share = (b[1] - a[1]) * at / found["step_itself_added_s"]
         unsure = SURE * (a[2] ** 2 + b[2] ** 2) ** 0.5 * at / abs(found["step_itself_added_s"])
-        if unsure < TELLS_APART:
+        # Where the step itself is made by its sequences, a factor on it grows with them as well.
+        like = slope_share > MOSTLY and MOSTLY <= found.get("extra_like_step", 0.0) <= 1 / MOSTLY
+        if unsure < TELLS_APART and not like:
             found["sequences_share_of_step_change"] = slope_share
     return found
 
@@ -105,7 +107,7 @@ def _first_itself(base: Run, other: Run, steps: Seen) -> dict[str, float]:
         return {}
     found = moved("lone_ttft", (lone[0], lone[1]))
     found["alone_ttft_change"] = found["lone_ttft_change"]
-    whole = _both(base, other, "ttft_s")
+    whole = first_tokens(base, other)
     if whole is not None and whole[0] > 0 and whole[0] != whole[1]:
         found["alone_over_loaded_ttft"] = found["lone_ttft_change"] / (whole[1] / whole[0] - 1)
     # What the passes it waits for may have added is no word about the prompt pass itself.
@@ -123,7 +125,7 @@ def _first_itself(base: Run, other: Run, steps: Seen) -> dict[str, float]:
         unsure = SURE * (a[2] ** 2 + b[2] ** 2) ** 0.5 * base.workload.prompt_tokens_mean / abs(added)
         if unsure < TELLS_APART:
             found["tokens_share_of_first_change"] = (b[1] - a[1]) * base.workload.prompt_tokens_mean / added
-        if a[1] > SURE * a[2]:
+        if a[1] > 0 and SURE * (a[2] ** 2 + b[2] ** 2) ** 0.5 / a[1] < TELLS_APART:
             found |= changed("prefill_per_token", a[1], b[1])
             found["prefill_per_token_change_noise"] = max(SURE * (a[2] ** 2 + b[2] ** 2) ** 0.5 / a[1], NOISE)
             # A line is steeper, too, where a prompt of its middle begins to fill the arithmetic: slower is what takes longer as a whole.

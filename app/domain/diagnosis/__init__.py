@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from app.domain.comparison import Comparison, Side, compare
 from app.domain.diagnosis.changes import Seen
 from app.domain.diagnosis.curves import Level
-from app.domain.diagnosis.judging import ACROSS_WORKLOADS, RULES, Finding, Undetermined, judge, undetermined
+from app.domain.diagnosis.judging import ACROSS_WORKLOADS, RULES, Finding, Undetermined, judge, of_means, undetermined
 from app.domain.diagnosis.observables import Observed, noises, observe, observe_pair
 from app.domain.diagnosis.phase import pair_phase, single_phase
 from app.domain.diagnosis.repeats import apart
@@ -103,6 +103,8 @@ def diagnose_pair(base: Subject, other: Subject, comparison: Comparison | None =
     if not comparable and verdict != "faster_per_token":
         verdict = None
     phase = pair_phase(seen, findings)
+    if phase == "none":
+        findings = of_means(findings)
     return Diagnosis(
         phase=phase,
         findings=findings,

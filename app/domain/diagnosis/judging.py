@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = (*FIRST_TOKEN_RULES, *BATCH_RULES, *STEP_RULES, *WHOLE
 # Rules that say why two workloads are not one question; the others are not asked where the workloads differ.
 ACROSS_WORKLOADS = frozenset({"R23", "R24", "R30"})
 
+_OF_ROWS = frozenset({"first_itself_change", "step_itself_change"})
 _ALONE = "the same question at one client, for both"
 _SERVER = "the server's own time to the first token"
 # What is not known -> how a person names it, and the parameters of the run that measures it (None: a setting to look up).
@@ -125,6 +126,12 @@ def judge(observed: Observed, rules: Sequence[Rule] = RULES) -> tuple[tuple[Find
         (out if ruled_out else offered).append(replace(found, doubted=found.doubted or _of_a_step_that_stood_still(rule, seen)))
     ranked = sorted(offered, key=lambda found: (found.doubted, -found.weight, -found.signs / found.of))
     return tuple(_ranked(found, place) for place, found in enumerate(ranked, 1)), tuple(out)
+
+
+def of_means(offered: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The causes that rest on more than what a run's rows say of a phase by itself: where neither mean moved, that is noise."""
+    kept = [found for found in offered if not any(sign.observable in _OF_ROWS for sign in found.rule.pattern)]
+    return tuple(_ranked(found, place) for place, found in enumerate(kept, 1))
 
 
 def _of_a_step_that_stood_still(rule: Rule, seen: Seen) -> bool:

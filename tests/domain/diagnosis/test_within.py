@@ -176,3 +176,10 @@ def test_behind_an_opening_wave_on_both_sides_the_rest_is_compared() -> None:
     found = diagnose_pair(with_wave(0.200), with_wave(0.202, ttft=0.143))
     assert found.observables["ttft_change"] == pytest.approx(0.01)
     assert found.phase == "none"
+
+
+def test_where_neither_mean_moved_a_reading_of_the_rows_is_noise() -> None:
+    # The line over the prompt says 25 % more, the mean first token 1 %.
+    found = diagnose_pair(rows(), rows(prefill=(0.03, 7e-5), ttft=0.1313))
+    assert found.observables["first_itself_change"] == pytest.approx(0.25)
+    assert (found.phase, found.findings) == ("none", ())

@@ -31,6 +31,7 @@ _NS = 1_000_000_000
 # Writes of one round of the loop: what arrives meanwhile is stamped some 0.2 ms late at most.
 _WRITES_A_ROUND = 8
 _JSON = b"Content-Type: application/json\r\n"
+_NOTHING = b'{"error": "nothing here"}'
 # What tools ask before they start.
 _ALWAYS = {
     "/health": b"{}",
@@ -304,6 +305,9 @@ class _Client(asyncio.Protocol):
         if self._parser.get_method() == b"GET":
             self._read(path)
             return
+        if not path.endswith("/completions"):
+            self._answer(404, _NOTHING)
+            return
         served = Served(perf_counter_ns(), headers=self._headers)
         self.server.log.append(served)
         self.server.later(partial(self._serve, served, len(self.server.log), path, bytes(self._body)))
@@ -342,7 +346,7 @@ class _Client(asyncio.Protocol):
         elif path in _ALWAYS:
             self._answer(200, _ALWAYS[path])
         else:
-            self._answer(404, b'{"error": "nothing here"}')
+            self._answer(404, _NOTHING)
 
     def _answer(self, status: int, body: bytes, more: bytes = b"", kind: bytes = _JSON) -> None:
         self._write(b"HTTP/1.1 %d Said\r\n%s%sContent-Length: %d\r\n\r\n%s" % (status, kind, more, len(body), body))

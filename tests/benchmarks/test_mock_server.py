@@ -44,3 +44,20 @@ def test_requests_that_come_at_once_are_stamped_before_any_is_worked_on() -> Non
     server = asyncio.run(_burst(20))
     assert server.stamped_before_work == 20
     assert all(served.started == served.received for served in server.log)
+
+
+async def _asked(request: bytes) -> tuple[bytes, int]:
+    server = MockServer(Behaviour())
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start())
+    writer.write(request)
+    answer = await reader.readuntil(b"\r\n")
+    writer.close()
+    await writer.wait_closed()
+    server.close()
+    return answer, len(server.log)
+
+
+def test_what_is_no_completion_is_not_found_and_not_in_the_log() -> None:
+    answer, logged = asyncio.run(_asked(REQUEST.replace(b"/v1/completions", b"/v1/embeddings")))
+    assert answer.startswith(b"HTTP/1.1 404")
+    assert logged == 0

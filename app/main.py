@@ -49,7 +49,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        prepare(context)
+        if not context.prepared.is_set():
+            prepare(context)
         bear_with_workers(context)
         tasks = [asyncio.create_task(keep_house_forever(context)), asyncio.create_task(deliver_forever(context))]
         yield

@@ -1,6 +1,7 @@
 """What every use case needs: the settings, the database, the catalog."""
 
 from dataclasses import dataclass, field
+from threading import Event
 
 from app.catalog import Catalog, load
 from app.services.clock import Bell, ServerClock
@@ -10,13 +11,14 @@ from app.store.database import Database
 
 @dataclass(frozen=True)
 class Context:
-    """One per process; handed to services, never global."""
+    """One per process; handed to services, never global. `prepared` is set once the database is this version's."""
 
     settings: Settings
     database: Database
     catalog: Catalog
     clock: ServerClock = field(default_factory=ServerClock)
     bell: Bell = field(default_factory=Bell)
+    prepared: Event = field(default_factory=Event)
 
 
 def make_context(settings: Settings) -> Context:

@@ -27,6 +27,7 @@ def prepare(context: Context) -> None:
     else:
         migrate.require_current(context.database)
     sync_catalog(context)
+    context.prepared.set()
 
 
 def readiness(context: Context) -> list[Check]:

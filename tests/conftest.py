@@ -10,6 +10,9 @@ from app.main import create_app
 from app.services.context import Context
 from app.settings import Settings
 from tests.chromium import chromium as chromium
+from tests.own_loops import pytest_runtest_call as pytest_runtest_call
+from tests.own_loops import pytest_runtest_setup as pytest_runtest_setup
+from tests.own_loops import pytest_runtest_teardown as pytest_runtest_teardown
 
 WORKER_SETTINGS = ("SERVER", "WORKER_TOKEN", "WORKER_TOKEN_FILE", "WORKER_NAME", "WORKER_DIR", "SHARE_WORKER_TOKEN", "LEASE_S")
 SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -49,7 +49,8 @@ def test_the_pytorch_sibling_knows_the_batch(read_data: Reader) -> None:
     assert run.metrics["total_tokens_per_s"] == Rate(pytest.approx(444 / 1.1), "aggregate", "derived")
     assert run.requests == RequestCounts(completed=4)
     assert run.warnings == (NO_PHASES,)
-    assert run.labels == {"n": "1", "num_iters_warmup": "10"}
+    switches = {"use_beam_search": "false", "enable_prefix_caching": "false"}
+    assert run.labels == {"n": "1", "num_iters_warmup": "10", **switches}
 
 
 def test_several_answers_a_prompt_are_no_longer_outputs(read_data: Reader) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.result_files import served_file
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,8 +97,7 @@ def test_a_server_starts_answers_takes_a_file_and_stops(tmp_path: Path) -> None:
 def test_a_server_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_bytes(served_file())
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     ended = run("import", str(path), "--server", f"http://127.0.0.1:{port}", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "cannot be reached" in ended.stderr

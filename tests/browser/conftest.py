@@ -1,7 +1,6 @@
 """A real server, one per worker, and windows that remember everything their pages complained about."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.window import Site, Window
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_WITHIN_S = 30
@@ -24,9 +24,7 @@ expect.set_options(timeout=TIMEOUT_MS)
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[Site]:
     """`phaseline serve` as a process of its own, on a free port, with data of its own; none of the user's settings reach it."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     folder = tmp_path_factory.mktemp("served")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PHASELINE_")}
     with (folder / "log").open("wb") as log:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENT = Path(__file__).with_name("agent_process.py")
@@ -24,11 +25,6 @@ def eventually(what: Callable[[], Any], within_s: float = 30.0, every_s: float =
         assert time.monotonic() < until, f"not within {within_s} s"
         time.sleep(every_s)
     return found
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 class Site:

@@ -1,7 +1,6 @@
 """A real engine: `transformers serve` with a small random model, offline. It takes requests in turn, and the sweep finds that out."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.worker.load.test_sweep import Served, swept
 
 SCRIPT = Path(__file__).with_name("tiny_engine.py")
@@ -28,8 +28,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, str]
     model = folder / "model"
     environment = {**os.environ, **OFFLINE, "HF_HOME": str(folder / "hub"), "HOME": str(folder)}
     subprocess.run([sys.executable, str(SCRIPT), str(model)], env=environment, check=True, capture_output=True, timeout=150)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model), "--device", "cpu"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)], env=environment, stdout=log, stderr=log)

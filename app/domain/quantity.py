@@ -81,6 +81,11 @@ def flops_rate(value: float | None) -> str:
     return _scaled(value, tuple((scale, prefix + "FLOP/s") for scale, prefix in _PREFIXES))
 
 
+def clock(value: float | None) -> str:
+    """A clock in MHz, as data sheets and drivers give it: 1.395e9 -> "1,395 MHz"."""
+    return NOT_KNOWN if value is None else _with_unit(number(value / 1e6, 4), "MHz")
+
+
 def intensity(value: float | None) -> str:
     """Arithmetic per byte moved: 125.4 -> "125 FLOP/byte"."""
     return _with_unit(number(value), "FLOP/byte")
@@ -137,7 +142,7 @@ def factor(value: float | None) -> str:
 
 def in_metric_unit(value: float | None, unit: str) -> str:
     """A value in the unit of a metric's registry row: "s", "FLOP/s", "tokens/s", "requests/s" or any other word after the number."""
-    scaled = {"s": seconds, "FLOP/s": flops_rate, "bytes/s": byte_rate, "FLOP/byte": intensity}
+    scaled = {"s": seconds, "FLOP/s": flops_rate, "bytes/s": byte_rate, "FLOP/byte": intensity, "Hz": clock}
     return scaled[unit](value) if unit in scaled else _with_unit(number(value), unit)
 
 
@@ -161,6 +166,7 @@ FILTERS = (
     "byte_rate",
     "flops",
     "flops_rate",
+    "clock",
     "intensity",
     "tokens_rate",
     "count",

@@ -120,6 +120,8 @@ def test_units_of_the_registry() -> None:
     assert q.in_metric_unit(0.095, "s") == f"95.0{S}ms"
     assert q.in_metric_unit(0.4571, "requests/s") == f"0.457{S}requests/s"
     assert q.in_metric_unit(None, "requests/s") == "not known"
+    assert q.in_metric_unit(1.395e9, "Hz") == f"1,395{S}MHz"
+    assert q.in_metric_unit(None, "Hz") == "not known"
 
 
 def test_moments_are_utc() -> None:

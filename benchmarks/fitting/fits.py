@@ -151,21 +151,39 @@ def holds_start_up(asked: Sequence[Asked]) -> npt.NDArray[np.bool_]:
 
     Such a TTFT is not fitted; it is scored like every other.
     """
+    return above_twice_the_load(asked) | above_longer_answers(asked)
+
+
+def above_twice_the_load(asked: Sequence[Asked]) -> npt.NDArray[np.bool_]:
+    """Rows whose TTFT is above that of the same deployment and lengths at twice the clients."""
+    times, found = _first_tokens(asked), np.zeros(len(asked), dtype=bool)
     by_load: dict[Hashable, dict[float, list[int]]] = defaultdict(lambda: defaultdict(list))
-    by_answer: dict[Hashable, dict[float, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, one in enumerate(asked):
-        row = one.measurement
-        same = (row.engine, row.engine_version, row.model, row.hardware, row.weight_dtype, row.layout, row.prompt_tokens)
-        by_load[(*same, row.output_tokens)][row.sequences].append(place)
-        by_answer[(*same, row.sequences)][float(row.output_tokens or 0)].append(place)
-    found = np.zeros(len(asked), dtype=bool)
-    times = np.array([one.measurement.ttft_s or np.nan for one in asked])
+        by_load[_deployment(one), one.measurement.output_tokens][one.measurement.sequences].append(place)
     for loads in by_load.values():
         for clients, places in loads.items():
             if 2 * clients in loads:
                 found[places] |= times[places] > np.nanmedian(times[loads[2 * clients]])
+    return found
+
+
+def above_longer_answers(asked: Sequence[Asked]) -> npt.NDArray[np.bool_]:
+    """Rows whose TTFT is above START_UP times that of the same deployment, prompt and clients with a longer answer."""
+    times, found = _first_tokens(asked), np.zeros(len(asked), dtype=bool)
+    by_answer: dict[Hashable, dict[float, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for place, one in enumerate(asked):
+        by_answer[_deployment(one), one.measurement.sequences][float(one.measurement.output_tokens or 0)].append(place)
     for answers in by_answer.values():
         for length, places in answers.items():
             for longer in (other for other in answers if other > length):
                 found[places] |= times[places] > START_UP * np.nanmedian(times[answers[longer]])
     return found
+
+
+def _first_tokens(asked: Sequence[Asked]) -> Floats:
+    return np.array([one.measurement.ttft_s or np.nan for one in asked])
+
+
+def _deployment(one: Asked) -> Hashable:
+    row = one.measurement
+    return row.engine, row.engine_version, row.model, row.hardware, row.weight_dtype, row.layout, row.prompt_tokens

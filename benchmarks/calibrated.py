@@ -1,9 +1,9 @@
 """What a calibration is worth: the product's own (`app.domain.calibration`), started from constants that never saw the device.
 
 Rows go together by engine, device, weight format and class of models, which is what a calibration is for. Every other operating point is
-scored; up to 16 of the rest, spread over them, are what was measured (of a stream 16 of each phase, which a tool times in one run), so no
-scored question was measured before. Single streams run one request at a time, which the product refuses to calibrate
-from alone; the same solve is scored here without that refusal.
+scored; up to 16 of the rest are what was measured (of a stream 16 of each phase, which a tool times in one run), so no scored question was
+measured before: those that the product says are worth measuring (`app.domain.points_to_measure`, which sees questions and no time). Single
+streams run one request at a time, which the product refuses to calibrate from alone; the same solve is scored here without that refusal.
 """
 
 from collections import defaultdict
@@ -15,14 +15,14 @@ import numpy.typing as npt
 from app.domain.calibration import LEAST_POINTS, Point, tuned
 from app.domain.engine import EngineProfile
 from app.domain.phases import Question, price_request
-from app.domain.request_rules import check
+from app.domain.points_to_measure import points_to_measure
+from app.domain.request_rules import Load, check
 from app.domain.schedule import Schedule
 from benchmarks.asked import Asked
 from benchmarks.fitting.fits import Fit
 from benchmarks.fitting.profiles import figures
 
 Floats = npt.NDArray[np.float64]
-MOST_POINTS = 16
 
 
 def profile(one: Asked, names: Sequence[str], values: Floats, stream: bool) -> EngineProfile:
@@ -49,7 +49,7 @@ def calibrated(fit: Fit, start: Floats) -> Floats:
             scored = [place for place in places if numbers[points[place].group] % 2 == part]
             rest = [place for place in places if numbers[points[place].group] % 2 != part]
             if len(rest) >= LEAST_POINTS and scored:
-                chosen = [place for phase in _phases(rest, asked) for place in _spread(phase)]
+                chosen = [place for phase in _phases(rest, asked) for place in _measured(phase, asked)]
                 moved = tuned(engine, [points[at] for at in chosen], asked[places[0]].hardware)
                 for at in scored:
                     found[at] = _outputs(asked[at], moved)
@@ -64,9 +64,10 @@ def _phases(places: Sequence[int], asked: Sequence[Asked]) -> list[list[int]]:
     return list(found.values())
 
 
-def _spread(places: Sequence[int]) -> list[int]:
-    """At most MOST_POINTS of them, evenly."""
-    return [places[at] for at in np.unique(np.linspace(0, len(places) - 1, MOST_POINTS).round().astype(int))]
+def _measured(places: Sequence[int], asked: Sequence[Asked]) -> list[int]:
+    """Those that are measured before a calibration: of an operating point its first row, at most 16 of them."""
+    loads = [Load.of(asked[place].request).averaged() for place in places]
+    return [places[at] for at in points_to_measure([asked[place].architecture.name for place in places], loads)]
 
 
 def _point(one: Asked) -> Point:

@@ -25,7 +25,7 @@ from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
 from app.domain.phases import Question, price_request
 from app.domain.prediction import Request
-from app.domain.remainder import NOISE, Remainder, place_of, weights
+from app.domain.remainder import NOISE, Phase, Remainder, place_of, weights
 from app.domain.request_rules import check
 from app.domain.scalars import NAMES, Scalars
 
@@ -241,13 +241,16 @@ class _Rows:
         """What `ratios` (predicted over measured) leave at the points, from the rows in `used`."""
         models = tuple(question.architecture.name for question in self.questions)
         places = tuple(tuple(float(size) for size in place_of(question.load)) for question in self.questions)
-        found = {}
-        for phase, mine in (("decode", self.decode & used), ("prefill", ~self.decode & used)):
+        alone = np.array(self.alone)
+        quiet, waiting = np.full(len(models), NOISE["decode"]), np.where(alone, NOISE["decode"], NOISE["prefill"])
+
+        def found(phase: Phase, mine: npt.NDArray[np.bool_], noise: Floats) -> tuple[float, ...]:
             logs = np.full(len(models), np.nan)
             logs[self.owner[mine]] = -np.log(ratios[mine])
-            quiet = phase == "decode" or all(self.alone)
-            found[phase] = weights(models, places, logs, NOISE["decode" if quiet else "prefill"])
-        return Remainder(models, places, tuple(map(float, found["prefill"])), tuple(map(float, found["decode"])))
+            return tuple(map(float, weights(models, places, logs, noise, phase)))
+
+        first = found("prefill", ~self.decode & used, waiting)
+        return Remainder(models, places, first, found("decode", self.decode & used, quiet))
 
     def corrected(self, ratios: Floats, remainder: Remainder) -> Floats:
         """The ratios after what the remainder makes of each row."""

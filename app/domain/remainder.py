@@ -3,16 +3,20 @@
 Five factors move rates and fixed times; how an engine's waits and kernels bend over load and length they do not tell, and neighbours share
 it. So the logarithm of measured over predicted is interpolated with a Gaussian process of mean 0 (kriging):
 
-    f(q) = Σ w_i·k(q, i)     k = S²·exp(-distance/D)·(1 for the same model, M for another)     w = (K + diag(N²/g))^-1·r
+    f(q) = Σ w_i·k(q, i)     k = S²·(1 + d)·exp(-d)·(1 for the same model, M for another)     d = √3·distance/D
+    w = (K + diag(N²/g))^-1·r
 
 with the distance in doublings of clients, prompt, answer, cached prefix and devices, r the points' own logarithms and g Student's weights,
-so that one wild run pulls little. S, D and M are what the published measurements' own remainders show; N is what repeated runs differ by.
-Far from every point f is 0 and a prediction stays where the factors put it. Source: C. E. Rasmussen and C. K. I. Williams, Gaussian
-Processes for Machine Learning (2006), sections 2.2 and 4.2 (the exponential covariance); S, D and M: `python -m benchmarks.accuracy`.
+so that one wild run pulls little. S, D and M are what the published measurements' own remainders show, D (of a phase) chosen on half of
+the groups of engine, device and weight format; N is what repeated runs differ by. Far from every point f is 0 and a prediction stays where
+the factors put it. Source: C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning (2006), sections 2.2 and 4.2 (the
+Matérn covariance of 3/2: waits and kernels bend over load and length without a corner at each point); S, D and M:
+`python -m benchmarks.accuracy`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +24,16 @@ import numpy.typing as npt
 from app.domain.request_rules import Load
 from app.domain.work import Quantity
 
-SPREAD, DOUBLINGS, OTHER_MODEL = 0.6, 8.0, 0.5
+SPREAD, OTHER_MODEL = 0.6, 0.5
+DOUBLINGS: Mapping["Phase", float] = {"decode": 4.0, "prefill": 6.0}
 # Mean differences of repeated runs (3.3 % of a further token, 8.8 % of a first one), as in the design's performance model, section 6.
-NOISE = {"decode": 0.033, "prefill": 0.088}
+NOISE: Mapping["Phase", float] = {"decode": 0.033, "prefill": 0.088}
 _PREFIX_TOKENS = 1000.0  # a cached prefix counts from here on
 _FREEDOM = 4.0  # of Student's distribution of noise
 _ROUNDS = 8
 Floats = npt.NDArray[np.float64]
 Place = tuple[Quantity, ...]
+Phase = Literal["decode", "prefill"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,9 @@ class Remainder:
         first: Quantity = 0.0
         further: Quantity = 0.0
         for name, there, one, other in zip(self.models, self.places, self.first, self.further, strict=True):
-            near = _near(here, there) * (1.0 if name == model else OTHER_MODEL)
-            first, further = first + one * near, further + other * near
+            far, like = _distance(here, there), 1.0 if name == model else OTHER_MODEL
+            first = first + one * like * _near(far, "prefill")
+            further = further + other * like * _near(far, "decode")
         return np.exp(first), np.exp(further)
 
 
@@ -58,26 +65,41 @@ def place_of(load: Load) -> Place:
     return tuple(np.log2(np.maximum(size, 1.0)) for size in sizes)
 
 
-def weights(models: Sequence[str], places: Sequence[tuple[float, ...]], logs: Floats, noise: float) -> Floats:
-    """Weights of points whose measured over predicted are `logs` (NaN: not measured, weight 0)."""
+def weights(models: Sequence[str], places: Sequence[tuple[float, ...]], logs: Floats, noise: Floats, phase: Phase) -> Floats:
+    """Weights of points whose measured over predicted are `logs` (NaN: not measured, weight 0); `noise`: what repeats of each differ by."""
     found = np.zeros(len(logs))
-    known = np.flatnonzero(np.isfinite(logs)).tolist()
-    if not known:
+    known = np.flatnonzero(np.isfinite(logs))
+    if not known.size:
         return found
-    same = np.array([[1.0 if models[one] == models[other] else OTHER_MODEL for other in known] for one in known])
-    near = same * np.array([[float(_near(places[one], places[other])) for other in known] for one in known])
-    own, trust = logs[known], np.ones(len(known))
+    near = covariance([models[one] for one in known.tolist()], [places[one] for one in known.tolist()], phase)
+    own, noises, trust = logs[known], noise[known], np.ones(known.size)
     for _ in range(_ROUNDS):
-        solved = np.linalg.solve(near + np.diag(noise**2 / trust), own)
-        trust = 1.0 / (1.0 + ((own - near @ solved) / noise) ** 2 / _FREEDOM)
+        solved = np.linalg.solve(near + np.diag(noises**2 / trust), own)
+        trust = 1.0 / (1.0 + ((own - near @ solved) / noises) ** 2 / _FREEDOM)
     found[known] = solved
     return found
 
 
-def _near(here: Place, there: Place) -> Quantity:
-    """The covariance of two points of one model."""
+def covariance(models: Sequence[str], places: Sequence[tuple[float, ...]], phase: Phase) -> Floats:
+    """How alike the remainders of a phase at points are expected to be [points, points], before anything is measured."""
+    columns = np.array(places, dtype=np.float64).T
+    names = np.array(models)
+    near = np.asarray(_near(_distance(tuple(columns[:, :, None]), tuple(columns[:, None, :])), phase))
+    found: Floats = np.where(names[:, None] == names[None, :], near, OTHER_MODEL * near)
+    return found
+
+
+def _distance(here: Place, there: Place) -> Quantity:
+    """Doublings between two questions."""
     square: Quantity = 0.0
     for one, other in zip(here, there, strict=True):
         square = square + (one - other) ** 2
-    found: Quantity = SPREAD**2 * np.exp(-np.sqrt(square) / DOUBLINGS)
+    found: Quantity = np.sqrt(square)
+    return found
+
+
+def _near(distance: Quantity, phase: Phase) -> Quantity:
+    """The covariance of two points of one model."""
+    far = np.sqrt(3.0) * distance / DOUBLINGS[phase]
+    found: Quantity = SPREAD**2 * (1.0 + far) * np.exp(-far)
     return found

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.domain.plain import from_plain, to_plain
 from app.domain.prediction import Request
-from app.domain.remainder import DOUBLINGS, OTHER_MODEL, SPREAD, Remainder, place_of, weights
+from app.domain.remainder import OTHER_MODEL, SPREAD, Remainder, place_of, weights
 from app.domain.request_rules import Load
 from app.domain.serving import predict, predict_grid
 from tests.domain.subjects import ENGINE, LLAMA_8B, SERVER
@@ -25,8 +25,8 @@ def at(clients: int = 8, prompt: int = 1024, answer: int = 128) -> Load:
 def one_point(noise: float, model: str = "a") -> Remainder:
     """Measured half as long again as predicted, both phases."""
     place = tuple(float(size) for size in place_of(at()))
-    found = float(weights([model], [place], np.array([LOG]), noise)[0])
-    return Remainder((model,), (place,), (found,), (found,))
+    first, further = (float(weights([model], [place], np.array([LOG]), np.array([noise]), phase)[0]) for phase in ("prefill", "decode"))
+    return Remainder((model,), (place,), (first,), (further,))
 
 
 def test_places_are_doublings() -> None:
@@ -40,10 +40,29 @@ def test_one_point_is_met_nearly_and_fades_with_distance() -> None:
     found = one_point(noise=0.01)
     first, further = found.factors("a", at())
     assert float(first) == float(further) == pytest.approx(1.5, rel=1e-3)
-    # Two doublings of clients away exp(-2/D) of it is left, of another model M times that.
-    share = np.exp(-2.0 / DOUBLINGS)
-    assert np.log(float(found.factors("a", at(32))[0])) == pytest.approx(LOG * share, rel=1e-3)
-    assert np.log(float(found.factors("b", at(32))[0])) == pytest.approx(LOG * share * OTHER_MODEL, rel=1e-3)
+    # Two doublings of clients away (1 + d)·exp(-d) of it is left, d = √3·2/D, of another model M times that: of a first token, whose D is
+    # longer, more than of a further one.
+    for phase, place in (("prefill", 0), ("decode", 1)):
+        far = np.sqrt(3.0) * 2.0 / {"prefill": 6.0, "decode": 4.0}[phase]
+        share = (1.0 + far) * np.exp(-far)
+        assert np.log(float(found.factors("a", at(32))[place])) == pytest.approx(LOG * share, rel=1e-3)
+        assert np.log(float(found.factors("b", at(32))[place])) == pytest.approx(LOG * share * OTHER_MODEL, rel=1e-3)
+
+
+def test_between_two_points_that_agree_no_corner_and_no_sag() -> None:
+    # Measured at 8 and at 32 clients, asked at 16: a straight line would say 1.5, and so does a curve that bends little.
+    places = [tuple(float(size) for size in place_of(at(clients))) for clients in (8, 32)]
+    found = weights(["a", "a"], places, np.array([LOG, LOG]), np.full(2, 0.001), "prefill")
+    carried = Remainder(("a", "a"), tuple(places), tuple(found), tuple(found))
+    assert float(carried.factors("a", at(16))[0]) == pytest.approx(1.5, rel=0.01)
+
+
+def test_each_point_has_a_noise_of_its_own() -> None:
+    # Two runs of one question, one timed without a queue: the quieter is believed, all but the other's share of 1/(1 + (0.3/0.03)²).
+    place = tuple(float(size) for size in place_of(at()))
+    found = weights(["a", "a"], [place, place], np.array([0.1, 0.11]), np.array([0.03, 0.3]), "prefill")
+    carried = Remainder(("a", "a"), (place, place), tuple(found), (0.0, 0.0))
+    assert np.log(float(carried.factors("a", at())[0])) == pytest.approx(0.1, rel=0.01)
 
 
 def test_noise_is_not_followed() -> None:
@@ -56,15 +75,15 @@ def test_a_wild_run_among_its_like_pulls_little() -> None:
     places = [tuple(float(size) for size in place_of(at(clients))) for clients in (1, 2, 4, 8, 16, 32, 64)]
     logs = np.full(7, 0.1)
     logs[3] = np.log(10.0)
-    found = weights(["a"] * 7, places, logs, 0.033)
+    found = weights(["a"] * 7, places, logs, np.full(7, 0.033), "decode")
     carried = Remainder(("a",) * 7, tuple(places), tuple(found), tuple(found))
     assert float(carried.factors("a", at(8))[0]) == pytest.approx(np.exp(0.1), rel=0.25)
 
 
 def test_what_was_not_measured_carries_nothing() -> None:
     place = tuple(float(size) for size in place_of(at()))
-    assert weights(["a", "a"], [place, place], np.array([np.nan, 0.2]), 0.03)[0] == 0.0
-    assert weights(["a"], [place], np.array([np.nan]), 0.03).tolist() == [0.0]
+    assert weights(["a", "a"], [place, place], np.array([np.nan, 0.2]), np.full(2, 0.03), "decode")[0] == 0.0
+    assert weights(["a"], [place], np.array([np.nan]), np.full(1, 0.03), "decode").tolist() == [0.0]
 
 
 def test_a_prediction_keeps_its_parts_and_its_grid() -> None:

@@ -29,7 +29,7 @@ from benchmarks.synthetic.kinds import KINDS
 from benchmarks.synthetic.pairs import Pair, draw
 from benchmarks.synthetic.stream import Noise
 
-HELD_OUT = 4000
+HELD_OUT = 10000
 TARGETS = {
     "first_cause_right": Target(0.85, "at least"),
     "phase_right": Target(0.98, "at least"),

@@ -55,6 +55,8 @@ def comparison_sentence(comparison: Comparison, found: Diagnosis | None = None) 
     if prefill is None and decode is None:
         return "Neither run has the latencies of its phases, so nothing can be said about them."
     moved = comparison.phase
+    if found is not None and prefill is not None and moved != "both" and _inside_or_outside(found):
+        return f"The first token got {speed(prefill)}, at the server or before it: the files do not tell; {_decode_still(decode)}."
     if found is not None and found.phase in _PLACES:
         return f"{_PLACES[found.phase]}, {_both_parts(prefill, decode)}."
     if moved == "none":
@@ -104,12 +106,22 @@ def _moved_sentence(comparison: Comparison, prefill: float | None, decode: float
     if comparison.phase == "both" and prefill is not None and decode is not None:
         return f"Prefill got {speed(prefill)}, decode {speed(decode)}"
     if comparison.phase == "prefill" and prefill is not None:
-        still = "decode did not move" if decode is not None else "decode is not known"
-        return f"Prefill got {speed(prefill)}; {still}"
+        return f"Prefill got {speed(prefill)}; {_decode_still(decode)}"
     if decode is not None:
         still = "prefill did not move" if prefill is not None else "prefill is not known"
         return f"Decode got {speed(decode)} per token; {still}"
     return "One phase moved"
+
+
+def _decode_still(decode: float | None) -> str:
+    return "decode did not move" if decode is not None else "decode is not known"
+
+
+def _inside_or_outside(found: Diagnosis) -> bool:
+    """Whether a cause outside the server and one inside it are not told apart."""
+    between = {name for each in found.undetermined for name in each.between}
+    places = {each.rule.phase for each in found.findings if (each.rule.cause or each.rule.title) in between}
+    return found.phase in ("prefill", "client") and {"client", "prefill"} <= places
 
 
 def _both_parts(prefill: float | None, decode: float | None) -> str:

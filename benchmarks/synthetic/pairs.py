@@ -26,7 +26,7 @@ STANDS_STILL, MOVED = 0.01, 0.07
 NOT_QUEUED, QUEUED = 0.4, 0.6
 # Disturbed repeats of a pair that must show the same phase, by the change that a comparison counts.
 REPEATS = 3
-_TRIES = 60
+_TRIES = 400
 
 
 @dataclass(frozen=True, eq=False)

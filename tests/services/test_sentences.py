@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from app.domain.comparison import Side, compare
+from app.domain.diagnosis import diagnose_pair
 from app.domain.run import Distribution, RequestCounts
 from app.services.assessment import Assessment, assess
 from app.services.sentences import comparison_sentence, run_sentence, speed
+from tests.domain.diagnosis.measured import rows
 from tests.services.measured import TEXTBOOK, TEXTBOOK_H100, measured
 
 
@@ -66,6 +68,24 @@ def test_what_moved_between_two_runs() -> None:
     assert compared(0.095, step * 0.5) == "Decode got 50.0 % faster per token; prefill did not move."
     assert compared(0.19, step * 0.5) == "Prefill got 2.0× slower, decode 50.0 % faster; break-even at 29 output tokens."
     assert compared(0.19, step * 2) == "Prefill got 2.0× slower, decode 2.0× slower."
+
+
+@pytest.mark.parametrize(
+    ("sending_s", "sentence"),
+    [
+        (None, "The first token got 2.2× slower, at the server or before it: the files do not tell; decode did not move."),
+        (0.001, "Prefill got 2.2× slower; decode did not move."),
+        (0.151, "The added time lies on the client's side of the server, prefill +115 %, decode +0.0 %."),
+    ],
+)
+def test_a_constant_before_every_first_token_is_the_servers_where_something_says_so(sending_s: float | None, sentence: str) -> None:
+    def sent(seconds: float | None) -> dict[str, Distribution]:
+        return {} if seconds is None else {"client_send_s": Distribution(mean=seconds)}
+
+    base = rows(**sent(None if sending_s is None else 0.001))
+    other = rows(prefill=(0.18, 5e-5), ttft=0.28, **sent(sending_s))
+    compared = compare(Side(1, base.runs[0]), Side(2, other.runs[0]))
+    assert said(comparison_sentence(compared, diagnose_pair(base, other))) == sentence
 
 
 def test_what_is_not_known_is_said() -> None:

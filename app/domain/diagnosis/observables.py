@@ -149,7 +149,7 @@ def observe_pair(base: Subject, other: Subject, told: Seen | None = None) -> Obs
     # What two deployments show at several loads is surer than what the rows of one load show.
     figures = {**within_runs(a, b), **figures}
     figures |= _themselves(figures)
-    figures |= {**_jumps(figures), **_opening_waves(a, b)}
+    figures |= {**_jumps(figures), **_opening_waves(a, b), **_waiting(b, figures)}
     first_alone = figures.get("lone_ttft_change", figures.get("first_itself_change"))
     if first_alone is not None and figures.get("step_itself_change", -1.0) > -1:
         figures["first_over_step_factor"] = (1 + first_alone) / (1 + figures["step_itself_change"])
@@ -409,6 +409,18 @@ def _waits(setup: Setup, a: Run, b: Run, figures: Seen) -> Seen:
     if "ttft_added_s" in figures:
         found["wait_over_long_prefill"] = figures["ttft_added_s"] / found["long_prefill_s"]
     return found
+
+
+def _waiting(run: Run, figures: Seen) -> Seen:
+    """Where prompts are read in more chunks than before: how much of the added first token no prompt's own passes can be.
+
+    A prompt of c chunks runs in c passes, after the one that it meets, and a pass with a prompt in it is seen by those who decode, as a gap
+    that is longer than a step; `run` is the slower side. At least this share is waiting: nothing is taken off for the base's queue.
+    """
+    held, added = times.stat_of(run, "stall_s", "p95"), figures.get("ttft_added_s", 0.0)
+    if held is None or added <= 0 or figures.get("chunks_added", 0.0) <= 0 or figures.get("clients_other", 0.0) <= 1:
+        return {}
+    return {"waiting_share_of_change": 1 - (figures["chunks_other"] + 1) * held / added}
 
 
 def _bursts(pairs: Sequence[tuple[Run, Run]]) -> Seen:

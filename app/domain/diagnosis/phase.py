@@ -10,18 +10,23 @@ from app.domain.diagnosis.changes import Seen
 from app.domain.diagnosis.judging import Finding
 from app.domain.diagnosis.observables import Observed
 from app.domain.diagnosis.subject import Subject
-from app.domain.diagnosis.thresholds import LOAD_ONLY, MOSTLY, NOISE, SAME_KIND
+from app.domain.diagnosis.thresholds import HARDLY_ANY, HARDLY_MORE, LOAD_ONLY, MOSTLY, NOISE, SAME_KIND
 from app.domain.diagnosis.vocabulary import Phase
 
 _INSIDE_FIRST_TOKEN = ("queue", "client", "transport")
+_OUTSIDE = ("outside_server_share_of_change", "client_send_share_of_change")
 
 
 def pair_phase(seen: Observed, findings: Sequence[Finding]) -> Phase:
     """The phase that moved between two deployments."""
     figures = seen.figures
     prefill, decode = figures.get("ttft_change", 0.0), figures.get("itl_change", 0.0)
-    moved_first = abs(prefill) > figures.get("ttft_change_noise", NOISE)
-    moved_step = abs(decode) > figures.get("itl_change_noise", NOISE)
+    noises = figures.get("ttft_change_noise", NOISE), figures.get("itl_change_noise", NOISE)
+    moved_first, moved_step = abs(prefill) > noises[0], abs(decode) > noises[1]
+    if moved_first and moved_step:
+        added = abs(figures.get("ttft_added_s", 0.0)), abs(figures.get("decode_added_s", 0.0))
+        moved_first = not _next_to_nothing(abs(prefill) / noises[0], *added)
+        moved_step = not _next_to_nothing(abs(decode) / noises[1], *reversed(added))
     if moved_first and moved_step and prefill * decode < 0:
         moved_first, moved_step = prefill > 0, decode > 0
     if not moved_first:
@@ -29,6 +34,11 @@ def pair_phase(seen: Observed, findings: Sequence[Finding]) -> Phase:
     if moved_step:
         return "both"
     return _place_of_first_token(figures, findings)
+
+
+def _next_to_nothing(in_noises: float, its_s: float, others_s: float) -> bool:
+    """Whether a phase hardly moved beside the other: by not much more than the noise, and by a small part of the other's time."""
+    return in_noises < HARDLY_MORE and its_s < HARDLY_ANY * others_s
 
 
 def _cold(findings: Sequence[Finding]) -> Phase:
@@ -43,25 +53,44 @@ def _place_of_first_token(figures: Seen, findings: Sequence[Finding]) -> Phase:
     if findings and findings[0].rule.id == "R06":
         # The engine was cold, whatever the mean of all requests says of clocks.
         return "prefill"
-    if figures.get("queue_share_of_change", 0.0) > MOSTLY:
+    clocked = _by_clocks(figures)
+    if clocked is not None:
+        return clocked
+    if figures.get("waiting_share_of_change", 0.0) > MOSTLY:
         return "queue"
-    if max(figures.get(f"{part}_share_of_change", 0.0) for part in ("outside_server", "client_send")) > MOSTLY:
-        return "client"
+    named = _within_first_token(findings)
     if "queue_share_of_change" in figures:
         # The server's own clock says that it is not its queue.
-        return _within_first_token(findings) or "prefill"
+        return "prefill" if named in (None, "queue") else named
     if "lone_ttft_change" in figures:
         return _by_lone_requests(figures, findings)
     if figures.get("decoding_change", 0.0) < -SAME_KIND and figures.get("room_left_other", 0.0) > 0:
         # Fewer decode at once, not all that could ever do, and no request finds the server without a queue.
         return "queue"
-    return _within_first_token(findings) or "prefill"
+    return named or "prefill"
+
+
+def _by_clocks(figures: Seen) -> Phase | None:
+    """Where clocks say that the added time lies: in the part that has most of it; None where none says so of the queue or the client."""
+    queue = figures.get("queue_share_of_change")
+    outside = max((figures[name] for name in _OUTSIDE if name in figures), default=None)
+    if queue is not None and outside is not None:
+        parts: dict[Phase, float] = {"prefill": 1 - queue - outside, "client": outside, "queue": queue}
+        return max(parts, key=lambda part: parts[part])
+    if queue is not None and queue > MOSTLY:
+        return "queue"
+    return "client" if outside is not None and outside > MOSTLY else None
 
 
 def _by_lone_requests(figures: Seen, findings: Sequence[Finding]) -> Phase:
-    """A queue where requests that met none gained little of what all gained; where they gained a part of it, the first cause says."""
+    """A queue where requests that met none gained little of what all gained; where they gained a part of it, the first cause says.
+
+    A cause that makes every pass of a large batch longer leaves lone requests as they were as well, and says of itself where its time lies.
+    """
     added = figures.get("ttft_added_s", 0.0)
     lone = figures["lone_ttft_added_s"] / added if added > 0 else 1.0
+    if findings and findings[0].rule.place is not None:
+        return findings[0].rule.place
     if lone < LOAD_ONLY:
         return "queue"
     named = findings[0].rule.phase if findings else None

@@ -64,7 +64,10 @@ class Advice:
 
 @dataclass(frozen=True)
 class Rule:
-    """One line of the decision table for one cause. `cause` is None where the vocabulary has no word for it and only advice follows."""
+    """One line of the decision table for one cause. `cause` is None where the vocabulary has no word for it and only advice follows.
+
+    `place` is where before the first token the added time of a cause of both phases lies, where it is the same place each time.
+    """
 
     id: str
     cause: Cause | None
@@ -76,6 +79,7 @@ class Rule:
     sums: tuple[str, ...] = ()
     refuted_by: str = ""
     source: str = ""
+    place: Phase | None = None
 
 
 def rose(observable: str, words: str) -> Sign:

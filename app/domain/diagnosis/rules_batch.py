@@ -1,7 +1,7 @@
 """Rules about a step among others: the batch, graphs, the pool of the cache, prompts of others, chunks: R08, R09, R11 to R14."""
 
-from app.domain.diagnosis.rule import Advice, Rule, above, below, doubted, fact, fell, flagged, rose, still, within
-from app.domain.diagnosis.signs import FIRST_SLOWER, FLOOR, ITL, NOT_PASSED_OVER, SLOWER, STEP_SLOWER, STEP_STILL
+from app.domain.diagnosis.rule import Advice, Rule, above, below, doubted, fact, fell, flagged, rose, silent, still, within
+from app.domain.diagnosis.signs import FIRST_SLOWER, FLOOR, ITL, NOT_IN_BURSTS, NOT_PASSED_OVER, SLOWER, STEP_SLOWER, STEP_STILL
 from app.domain.diagnosis.thresholds import (
     GOOD,
     JUMPED,
@@ -188,7 +188,9 @@ BATCH_RULES = (
             fact(below("pool_tokens_change", 0, "The pool holds {pool_tokens_other} tokens, before {pool_tokens_base}.")),
             above("binding_cap_change", -NOISE, "The limit of running sequences is as before."),
             below("preemptions_added", 1, "Nothing more was preempted."),
+            silent(above("queue_share_of_change", SAME_KIND, "By the server's clock {queue_share_of_change} of it is its queue.")),
             NOT_PASSED_OVER,
+            NOT_IN_BURSTS,
         ),
         levers=(
             Advice("fp8_kv", "a pool twice as large (vllm-project/vllm#42058)"),

@@ -191,6 +191,8 @@ STEP_RULES = (
         sums=("TTFT {ttft_change}, step {itl_change}",),
         refuted_by="without drafts the request is as slow at this load.",
         source="ArcticInference#185, pie#436",
+        # The passes that a prompt waits for, and its own among them, carry the drafts of all others.
+        place="prefill",
     ),
     Rule(
         "R18",

@@ -44,6 +44,7 @@ NOT_PASSED_OVER = silent(
         "passed_over_share_added", PASSED_OVER, "No sequence waits while the others go on: {passed_over_share_added} more of the requests."
     )
 )
+NOT_IN_BURSTS = silent(above("gap_median_change", -MOSTLY, "Tokens do not come in bursts: the median gap moved by {gap_median_change}."))
 FLOOR = "{step_bytes} ÷ bandwidth = {floor_s}; measured {step_s}, {share_of_floor}"
 LAUNCHES = (
     Advice("cuda_graphs", "17.6 → 6.5 tokens/s without them (vllm-project/vllm#13204)"),

@@ -99,13 +99,11 @@ def _like_the_step(a: tuple[float, float, float], b: tuple[float, float, float],
 
 def _first_itself(base: Run, other: Run, steps: Seen) -> dict[str, float]:
     """The first token without a queue and without the passes it waits for, and which part of it each prompt token has."""
-    sides = [run.distribution("lone_ttft_s") for run in (base, other)]
-    if any(run.withheld & {"ttft_s"} for run in (base, other)) or sides[0] is None or sides[1] is None:
+    a_side, b_side = _lone(base), _lone(other)
+    if a_side is None or b_side is None:
         return {}
-    lone = (sides[0].p50, sides[1].p50)
-    if lone[0] is None or lone[1] is None or lone[0] <= 0 or min(side.n or 0 for side in sides if side) < ENOUGH:
-        return {}
-    found = moved("lone_ttft", (lone[0], lone[1]))
+    lone, errors = (a_side[0], b_side[0]), (a_side[1], b_side[1])
+    found = moved("lone_ttft", lone)
     found["alone_ttft_change"] = found["lone_ttft_change"]
     whole = first_tokens(base, other)
     if whole is not None and whole[0] > 0 and whole[0] != whole[1]:
@@ -116,8 +114,8 @@ def _first_itself(base: Run, other: Run, steps: Seen) -> dict[str, float]:
     found["first_itself_added_s"] = found["lone_ttft_added_s"] - explained
     found["first_itself_change"] = found["first_itself_added_s"] / lone[0]
     found["prompt_itself_change"] = found["first_itself_change"]
-    errors = [_error(side) for side in sides if side is not None]
     noise = (errors[0] ** 2 + errors[1] ** 2) ** 0.5 / lone[0]
+    found["lone_ttft_error_s"] = noise * lone[0]
     found["first_itself_change_noise"] = found["prompt_itself_change_noise"] = max(noise, NOISE)
     a, b = (_line(run, "prefill_fixed_s", "prefill_per_token_s") for run in (base, other))
     added = found["lone_ttft_added_s"]
@@ -132,6 +130,19 @@ def _first_itself(base: Run, other: Run, steps: Seen) -> dict[str, float]:
             found["prompt_pass_change"] = min(found["prefill_per_token_change"], found["first_itself_change"])
             found["prompt_itself_change"] = found["prompt_pass_change"]
     return found
+
+
+def _lone(run: Run) -> tuple[float, float] | None:
+    """TTFT without a queue and its standard error; None where it is not known.
+
+    A fit is not known where it is not told from nothing, or is shorter than any step: a prompt's pass reads the weights as a step does.
+    """
+    found = run.distribution("lone_ttft_s")
+    if found is None or found.p50 is None or (found.n or 0) < ENOUGH or run.withheld & {"ttft_s"}:
+        return None
+    quiet, error = run.distribution("step_quiet_s"), _error(found)
+    shortest = (quiet.min or 0.0) if quiet is not None and not run.withheld & {"itl_s", "chunk_gap_s"} else 0.0
+    return None if found.p50 <= max(SURE * error, shortest) else (found.p50, error)
 
 
 def _error(lone: Distribution) -> float:

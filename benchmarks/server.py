@@ -124,8 +124,12 @@ def serving(folder: Path) -> Iterator[Server]:
 
 
 def _environment(folder: Path, port: int) -> dict[str, str]:
-    """The user's environment without Phaseline's settings; the folder is also the working one, so that no .env file is found."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PHASELINE_")}
+    """The user's environment without Phaseline's settings; the folder is also the working one, so that no .env file is found.
+
+    The first start may write bytecode, as an installation does and the image has it: the median is of starts that find it.
+    """
+    dropped = ("PHASELINE_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     ours = {"PHASELINE_DATA_DIR": str(folder), "PHASELINE_HOST": "127.0.0.1", "PHASELINE_PORT": str(port), "PHASELINE_LOCAL_WORKER": "0"}
     return {**kept, **ours, "PYTHONPATH": str(ROOT)}
 

@@ -7,7 +7,7 @@ over the addresses of all its `groups`: what a page offers (sorting, searching, 
 `compare_100k_p95_s` is the same of /api/v1/compare and /compare.md over two runs of 100,000 requests each that differ in all that can be
 priced at once, `compare_page_100k_p95_s` of their page; `sweep_10k_p95_s` is that of one POST /predict that prices 10,000 points. The
 processor time beside it is the server's own: where it is far below the time, something else used the machine.
-`ready_s` is the median of a few starts on a database with 1,000 runs.
+`ready_s` is the median of a few starts on a database with 1,000 runs, with bytecode where the first of them could write it.
 """
 
 import argparse

@@ -1,11 +1,13 @@
 """Bringing a database to this version's schema: in one transaction, once, whoever starts at the same time.
 
+Whether there is anything to do is read from the scripts and the database's one row; alembic is loaded only then (see `scripts`).
 On SQLite a file lock beside the database decides who goes first, and a copy is kept of a database that is about to change; on
 PostgreSQL an advisory lock decides. Either the whole upgrade is there afterwards or nothing of it.
 """
 
 import fcntl
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -13,17 +15,15 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from app.store.database import Database, DatabaseUnusable, explained, make_engine
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "migrations"
 # Any number that is ours alone; PostgreSQL's advisory locks have no names.
 _ADVISORY_LOCK = 7_315_804_201
+# The two lines of a migration that order it; the first one of all has None, which is read as an empty text.
+_STATED = re.compile(r"^((?:down_)?revision)\b[^=\n]*= *(?:\"(\w+)\"|None) *$", re.MULTILINE)
 
 
 class SchemaTooNew(DatabaseUnusable):
@@ -74,48 +74,56 @@ def upgrade(database: Database, scripts: Path = SCRIPTS) -> bool:
             return False
         if database.path is not None and revision is not None:
             _keep_copy(database.path, revision)
-        command.upgrade(_config(scripts, connection), "head")
+        from app.store.scripts import run_to_head  # alembic, which most starts do not need
+
+        run_to_head(scripts, connection)
         _check_references(connection)
     return True
 
 
 def downgrade(database: Database, revision: str, scripts: Path = SCRIPTS) -> None:
     """Take the schema back to an earlier revision (`base`: to nothing) in one transaction; what only later ones hold is lost."""
+    from app.store.scripts import run_back
+
     with _alone(database) as connection:
-        command.downgrade(_config(scripts, connection), revision)
+        run_back(scripts, connection, revision)
         _check_references(connection)
 
 
 def write_revision(message: str, revision: str) -> None:
     """Write a new migration from what differs between the tables and the migrations so far: the start of one, to be read and tested."""
+    from app.store.scripts import write_script
+
     with TemporaryDirectory() as folder:
         database = Database(f"sqlite:///{folder}/empty.db")
         upgrade(database)
         with _alone(database) as connection:
-            command.revision(_config(SCRIPTS, connection), message, autogenerate=True, rev_id=revision)
+            write_script(SCRIPTS, connection, message, revision)
         database.close()
-
-
-def _config(scripts: Path, connection: Connection | None = None) -> Config:
-    config = Config(attributes={"connection": connection})
-    # The value goes through a parser that reads % as the start of a name.
-    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return config
 
 
 @lru_cache
 def _revisions(scripts: Path) -> tuple[str, ...]:
     """All revisions in the folder, the newest first; they do not change while a process runs."""
-    found = ScriptDirectory.from_config(_config(scripts)).walk_revisions() if (scripts / "env.py").is_file() else ()
-    revisions = tuple(script.revision for script in found)
-    if not revisions:
-        raise DatabaseUnusable(f"There are no migrations in {scripts}: the installation is incomplete; install Phaseline again.")
-    return revisions
+    stated = [dict(_STATED.findall(path.read_text(encoding="utf-8"))) for path in (scripts / "versions").glob("*.py")]
+    # What stands before each revision -> the revision.
+    after = {each.get("down_revision"): each.get("revision") for each in stated}
+    revisions: list[str] = []
+    while following := after.pop(revisions[-1] if revisions else "", None):
+        revisions.append(following)
+    if not revisions or len(revisions) != len(stated):
+        raise DatabaseUnusable(
+            f"The migrations in {scripts} are not one whole line: the installation is incomplete; install Phaseline again."
+        )
+    return tuple(reversed(revisions))
 
 
 def _revision(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+    """What alembic stored: one row, or none in a database that was taken back to nothing."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one_or_none()
+    return found
 
 
 def _refuse_newer(revision: str | None, scripts: Path) -> None:

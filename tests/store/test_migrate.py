@@ -1,6 +1,7 @@
 """Migrations: from nothing on both databases, all or nothing, once, never over a newer schema."""
 
 import fcntl
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -15,7 +16,9 @@ from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DatabaseError
 
@@ -93,6 +96,50 @@ def test_migrations_and_tables_agree(database: Database) -> None:
 
 def test_the_migrations_lie_beside_the_package() -> None:
     assert ROOT / "migrations" == SCRIPTS
+
+
+def test_the_line_of_revisions_is_the_one_that_alembic_reads() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS))
+    config.set_main_option("path_separator", "os")
+    assert list(migrate._revisions(SCRIPTS)) == [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"0002.py": 'revision = "0002"\ndown_revision = "0001"\n'},
+        {"0001.py": 'revision = "0001"\ndown_revision = None\n', "0003.py": 'revision = "0003"\ndown_revision = "0002"\n'},
+        {"0001.py": 'revision = "0001"\ndown_revision = None\n', "other.py": 'revision = "x"\ndown_revision = None\n'},
+        {"0001.py": 'revision = "0001"\ndown_revision = None\n', "empty.py": ""},
+    ],
+    ids=["none", "no first one", "a gap", "two first ones", "one that says nothing"],
+)
+def test_migrations_that_are_no_whole_line_are_refused(tmp_path: Path, others: dict[str, str]) -> None:
+    (tmp_path / "versions").mkdir()
+    for name, content in others.items():
+        (tmp_path / "versions" / name).write_text(content)
+    with pytest.raises(DatabaseUnusable, match="not one whole line"):
+        head(tmp_path)
+
+
+START = """
+import sys
+from app.main import create_app
+from app.services.startup import prepare
+prepare(create_app().state.context)
+print("alembic" in sys.modules)
+"""
+
+
+def test_a_start_loads_alembic_only_for_a_database_that_is_to_change(tmp_path: Path) -> None:
+    def start() -> str:
+        environment = {**os.environ, "PHASELINE_DATA_DIR": str(tmp_path), "PHASELINE_DATABASE_URL": "", "PYTHONPATH": str(ROOT)}
+        asked = [sys.executable, "-c", START]
+        return subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    assert [start(), start()] == ["True\n", "False\n"]
 
 
 def test_a_migration_that_fails_half_way_leaves_nothing(database: Database, scripts_with: ScriptsWith) -> None:

@@ -77,16 +77,25 @@ def _clause_json(gate: Gate, result: ClauseResult) -> dict[str, Any]:
 
 
 def gates_sentence(gates: Sequence[Gate]) -> str:
-    """How many clauses are broken, and which; how many could not be judged."""
+    """How many clauses are broken, and which; how many of them, or beside them, could not be judged."""
     results = [result for gate in gates for result in gate.results]
     broken = [result for result in results if result.broken]
-    unjudged = sum(is_unjudged(result.outcome) for result in results)
-    left = f"; {unjudged} could not be judged" if unjudged else ""
+    allowed = sum(is_unjudged(result.outcome) and not result.broken for result in results)
+    left = f"; {allowed} could not be judged, which is allowed" if allowed else ""
     asked = f"{len(results)} {'clause' if len(results) == 1 else 'clauses'}"
     if not broken:
         return f"The gate passes: {asked}, none broken{left}."
     named = ", ".join(dict.fromkeys(result.clause.text for result in broken))
-    return f"The gate fails: {len(broken)} of {asked} broken ({named}){left}."
+    return f"The gate fails: {len(broken)} of {asked} broken ({named}){_because(broken)}{left}."
+
+
+def _because(broken: Sequence[ClauseResult]) -> str:
+    """That some of the broken clauses are so for want of figures."""
+    unjudged = sum(is_unjudged(result.outcome) for result in broken)
+    if not unjudged:
+        return ""
+    reason = f"because {'it' if unjudged == 1 else 'they'} could not be judged"
+    return f", {reason}" if unjudged == len(broken) else f", {unjudged} of them {reason}"
 
 
 def gates_lines(gates: Sequence[Gate]) -> list[str]:

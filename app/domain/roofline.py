@@ -166,11 +166,20 @@ def overlapped(priced: PricedPass, gain: Quantity) -> PricedPass:
 
 
 def stretched(priced: PricedPass, factor: Quantity) -> PricedPass:
-    """A pass whose expected times are `factor` times as long, but no shorter than the attainable one; its work and floor stay."""
-    longer = np.maximum(factor, priced.attainable_s / priced.time_s)
-    times = ("time_s", "comm_s", "overhead_s", "step_s")
-    terms = tuple(replace(term, time_s=term.time_s * longer) for term in priced.terms)
-    return replace(priced, terms=terms, **{name: getattr(priced, name) * longer for name in times})
+    """A pass whose expected times are `factor` times as long, but no shorter than the floor; its work and floor stay.
+
+    Where that is shorter than the attainable time, the rates that were reached are better than those assumed: compute, memory and
+    attainable times are as much shorter.
+    """
+    longer = np.maximum(factor, priced.floor_s / priced.time_s)
+    better = np.minimum(1.0, longer * priced.time_s / priced.attainable_s)
+    times = {name: getattr(priced, name) * longer for name in ("time_s", "comm_s", "overhead_s", "step_s")}
+    rates = {name: getattr(priced, name) * better for name in ("attainable_s", "compute_s", "memory_s")}
+    terms = tuple(
+        replace(term, time_s=term.time_s * longer, compute_s=term.compute_s * better, memory_s=term.memory_s * better)
+        for term in priced.terms
+    )
+    return replace(priced, terms=terms, **times, **rates)
 
 
 def price_dense(flops: Quantity, read: Quantity, floor_flops: Quantity, floor_read: Quantity, rates: Rates) -> PricedPass:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.plain import from_plain, to_plain
-from app.domain.prediction import Request
+from app.domain.prediction import Prediction, Request
 from app.domain.remainder import OTHER_MODEL, SPREAD, Remainder, place_of, weights
 from app.domain.request_rules import Load
 from app.domain.serving import predict, predict_grid
@@ -114,6 +114,22 @@ def test_a_prediction_says_that_it_carries_a_remainder_and_pools_carry_none() ->
     pools = replace(request, prefill_replicas=1)
     assert words not in " ".join(predict(LLAMA_8B, SERVER, pools, engine=moved).assumptions)
     assert predict(LLAMA_8B, SERVER, pools, engine=moved).ttft_s == predict(LLAMA_8B, SERVER, pools, engine=plain).ttft_s
+
+
+def test_what_is_measured_below_the_attainable_time_is_said_and_below_the_floor_is_not() -> None:
+    request = Request(concurrency=8)
+    place = tuple(float(size) for size in place_of(Load.of(request)))
+
+    def shortened(log: float) -> Prediction:
+        return predict(LLAMA_8B, SERVER, request, engine=replace(ENGINE, remainder=Remainder((LLAMA_8B.name,), (place,), (log,), (log,))))
+
+    plain = predict(LLAMA_8B, SERVER, request, engine=ENGINE).prefill
+    share = (plain.floor_s / plain.attainable_s + 1.0) / 2.0
+    found = shortened(float(np.log(share * plain.attainable_s / plain.time_s)) / SPREAD**2).prefill
+    assert plain.floor_s < found.time_s == pytest.approx(share * plain.attainable_s)
+    assert found.attainable_s == pytest.approx(found.time_s)
+    assert found.compute_s == pytest.approx(plain.compute_s * share)
+    assert shortened(-30.0).prefill.time_s == pytest.approx(plain.floor_s)
 
 
 @given(first=st.floats(-30.0, 30.0), further=st.floats(-30.0, 30.0), clients=st.sampled_from([1, 8, 300]))

@@ -31,6 +31,9 @@ Words = Callable[[str], str]
         # 2,000 / 95 ms = 21,053; / 143 = 147
         "is 21,100 tokens/s; the same request then decodes at 143 tokens/s, 147×",
         "= 2.19 s",
+        # the tables beside the first and the third chapter: 3.81 + 0.234 s, 4.776 / 1.5, 4.776 / 4
+        "Total 1.50 s 4.04 s Prefill’s share 5.1 % 94.2 %",
+        "1.5 times the bandwidth 76.2 ms 3.18 ms weights of 4 bit 76.2 ms 1.19 ms",
     ],
 )
 def test_each_figure_is_the_founding_texts(words: Words, figures: str) -> None:

@@ -2,7 +2,8 @@
 
 Served load: constants of an engine, which dense models and mixtures share (one front-end, one scheduler, one set of collectives), what a
 class of models adds to them, what a precision on a generation of devices adds in all engines alike, and in one. Single streams: constants
-of an engine, of an engine's weight-bit class, and of a kind of device.
+of an engine, of a weight-bit class in all engines alike and in one, of a kind of device, and of such weights on it. What engines share is
+where a fit without rows of its own stands; an entry of the catalog is made only for what an engine has rows of.
 """
 
 from collections import defaultdict
@@ -54,6 +55,11 @@ def bits_of(one: Asked) -> Hashable:
     return one.engine, one.bits, one.experts
 
 
+def any_engine_bits_of(one: Asked) -> Hashable:
+    """Weight-bit class, experts or not, in all engines: what unpacking such weights costs anywhere."""
+    return one.bits, one.experts
+
+
 def bits_on_kind_of(one: Asked) -> Hashable:
     """The same on a kind of device: the kernels that it has there."""
     return bits_of(one), kind_of_device(one.hardware)
@@ -76,7 +82,13 @@ def device_of(one: Asked) -> Hashable:
 
 SERVED_LEVELS = (Level(engine_of, 0.6), Level(class_of, 0.3), Level(precision_of, 0.3), Level(kernels_of, 0.4))
 SERVED = Settings((ITL_SCALE, TTFT_SCALE), SERVED_LEVELS, steps=60)
-STREAM_LEVELS = (Level(engine_of, 1.0), Level(bits_of, 0.5), Level(device_kind_of, 0.3), Level(bits_on_kind_of, 0.3))
+STREAM_LEVELS = (
+    Level(engine_of, 1.0),
+    Level(any_engine_bits_of, 0.5),
+    Level(bits_of, 0.5),
+    Level(device_kind_of, 0.3),
+    Level(bits_on_kind_of, 0.3),
+)
 STREAMS = Settings((STREAM_SCALE,), STREAM_LEVELS, steps=25)
 
 

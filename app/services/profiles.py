@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from app.catalog import Catalog, ModelEntry, normalise_device_name, normalise_model_name
@@ -26,6 +26,7 @@ from app.store.profiles import ENGINES, HARDWARE, MODELS, NewProfile
 
 _NEAR = 3
 _LONG_NUMBER = 19
+_Spellings = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class ProfileBook:
             normalise_device_name(name): slug for slug, item in self.own_hardware.items() for name in (slug, item.name, *item.aliases)
         }
         models |= {normalise_model_name(name): slug for slug, item in self.own_models.items() for name in (slug, item.name, *item.aliases)}
-        return lexicon(devices, models, names["engine"].keys())
+        shared = _lexicon(tuple(devices.items()), tuple(models.items()), tuple(names["engine"].keys().items()))
+        return replace(shared, heard={})
 
     def hardware(self, words: str) -> HardwareProfile:
         """The device of this slug, name or alias. Raises UnknownName with near names."""
@@ -137,6 +139,15 @@ class ProfileBook:
     def model_origin(self, slug: str) -> str:
         """`user` or `catalog`."""
         return "user" if slug in self.own_models else "catalog"
+
+
+@lru_cache(maxsize=4)
+def _lexicon(devices: _Spellings, models: _Spellings, engines: _Spellings) -> Lexicon:
+    """The lexicon of these spellings, worked out anew only when a user's own profiles changed: 1 ms of each page of a run otherwise.
+
+    What was heard with it is the book's own, so that nothing grows here with the texts of runs.
+    """
+    return lexicon(dict(devices), dict(models), dict(engines))
 
 
 def _unknown(what: str, words: str, near: tuple[str, ...]) -> UnknownName:

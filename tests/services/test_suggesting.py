@@ -1,5 +1,6 @@
 """Where hints come from, and that nothing rests on one before a person accepts it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -102,3 +103,20 @@ def test_a_suggestion_is_accepted_for_every_run_of_the_file_that_has_it(context:
     ids = store_files(context, [("h200_tp4.jsonl", lines)], {}, NOON).run_ids
     runs.accept_for_file(context, ids[0], {"tp": "4"}, NOON)
     assert [view.stored.run.tp for view in runs.views(context, ids)] == [4, 8, 4], "the file's own word stays"
+
+
+def test_books_of_the_same_names_share_their_lexicon_and_not_what_they_heard(book: ProfileBook) -> None:
+    other = catalog_book(CATALOG)
+    assert other.lexicon.device_starts is book.lexicon.device_starts
+    hints(other, Run("f"), "a name of its own.json")
+    assert any("a name of its own" in text for _, text in other.lexicon.heard)
+    assert not any("a name of its own" in text for _, text in catalog_book(CATALOG).lexicon.heard)
+
+
+def test_a_device_of_ones_own_is_found_at_once(book: ProfileBook) -> None:
+    mine = replace(next(iter(CATALOG.hardware.values())), slug="zephyr-900", name="Zephyr 900", aliases=())
+    run, name = Run("f"), "zephyr900_tp2.json"
+    assert "hardware" not in found(book, run, name)
+    with_mine = ProfileBook(CATALOG, {mine.slug: mine}, {})
+    assert found(with_mine, run, name)["hardware"].value == "zephyr-900"
+    assert "hardware" not in found(catalog_book(CATALOG), run, name)

@@ -16,6 +16,7 @@ from app.domain.errors import (
     UnsupportedModel,
 )
 from app.domain.text import clean_text
+from app.services.comparing import SIDE_PATTERN
 from app.services.secret_key import KeyUnusable
 from app.store.database import DatabaseBusy, DatabaseFull, DatabaseUnusable
 from app.store.profiles import ReadOnlyProfile, SlugTaken
@@ -93,4 +94,8 @@ def _misfit(error: Any) -> dict[str, str]:
         place, what = place[:1], f"not JSON from character {place[-1]} on"
     elif error["type"] == "model_attributes_type" and place == ("body",):
         what = "must be one JSON object, sent with Content-Type: application/json"
+    elif error["type"] == "string_pattern_mismatch" and error["ctx"]["pattern"] == SIDE_PATTERN:
+        # Pydantic ends the place with the name of a branch where `baseline` may stand too.
+        place = tuple(part for part in place if part != "constrained-str")
+        what = "must be the number of a run, or the numbers of repeats joined by commas, such as 12,15,18"
     return {"where": clean_text(".".join(str(part) for part in place)), "what": what}

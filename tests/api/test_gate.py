@@ -134,3 +134,10 @@ def test_the_gate_stands_on_top_of_the_markdown(api: TestClient, base: int, slow
     assert passing.startswith("## Gate passed\n")
     assert not api.get(f"{API}/compare.md", params={"base": base, "other": slower}).text.startswith("## Gate")
     problem(api.get(f"{API}/compare.md", params={**query, "spec": "no"}), 422, "The gate cannot be read")
+
+
+@pytest.mark.parametrize(("name", "where"), [("base", "query.base"), ("run", "query.run")])
+def test_a_side_that_is_no_number_is_told_what_it_must_be(api: TestClient, name: str, where: str) -> None:
+    answer = api.get(GATE, params={"base": "1", "run": "2", "spec": "itl.mean>+5%", name: "newest"})
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"{where}: must be the number of a run, or the numbers of repeats joined by commas")

@@ -68,12 +68,10 @@ MISSED = """What misses its target, and why:
   points and mixture TPOT by 1 to 3, with the device left out dense TTFT by 1; dense TTFT with the model left out is better by 0 to 3.
   Estimated on the left-out errors themselves they gain nowhere more than 0.1. No release is on more than three models, so a factor of
   one learns the models; vLLM 0.17.0 alone moves two models alike (TTFT one and a half times what the later ones take).
-- **Calibrated TTFT**: 16 points of a group lie far apart in load, length and devices; even a straight line between the next lower and the
-  next higher number of clients misses by a median of 7 to 8 % (below). 54 of 410 dense TensorRT-LLM rows hold something else: those of
-  70B at 1,024 + 1,024 tokens on fewer than eight devices measure 19 to 20 decode steps more than the same load with longer answers.
-- **Calibrated single-stream prefill**: rows of one engine, device and format are from several back ends that they do not name, up to a
-  factor of four apart at one question (llama.cpp on the Radeon 8060S); points of a mixture of them meet neither. On one A100 the 16-bit
-  rows of an 8B model are up to ten times slower than its 4-bit ones.
+- **Calibrated dense TTFT**: 16 points of a group lie far apart in load, length and devices; even a straight line between the next lower
+  and the next higher number of clients misses by a median of 7 to 8 % (below). 54 of 410 dense TensorRT-LLM rows hold something else:
+  those of 70B at 1,024 + 1,024 tokens on fewer than eight devices measure 19 to 20 decode steps more than the same load with longer
+  answers.
 """
 
 WORST = """
@@ -94,7 +92,8 @@ WORST = """
   SGLang 0.5.10 on B300 takes twice its time on another device once prompts are long.
 - **Disaggregated TPOT** is printed and not judged: whether a row speculates is not known, and a third of them beat their decode floor.
 - **Single-stream prefill**: sources differ in what they time (one pass, a pass with the first step, a warm or a cold one), and one
-  engine's kernels for prompts differ between back ends that the row does not name.
+  engine's kernels for prompts differ between back ends that the row does not name, up to a factor of four at one question (llama.cpp on
+  the Radeon 8060S). On one A100 the 16-bit rows of an 8B model are up to ten times slower than its 4-bit ones.
 """
 
 

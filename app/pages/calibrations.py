@@ -13,6 +13,7 @@ from app.domain.serving import MODEL_VERSION
 from app.pages.rendering import page_context, render
 from app.services import calibrating, profiles
 from app.services.profile_json import RATE_FORMATS
+from app.services.telling_points import telling_points
 
 router = APIRouter(prefix="/hardware")
 
@@ -30,6 +31,7 @@ def device_values(request: Request, slug: str, refused: str | None = None, asked
         "engines": [(item.slug, item.name) for item in book.catalog.engines.values()],
         "titles": TITLES,
         "measure": MEASURE,
+        "telling": telling_points(),
         "model_version": MODEL_VERSION,
         "refused": refused,
         "asked": asked or {"engine": "", "weight_dtype": ""},

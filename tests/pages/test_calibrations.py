@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
+from app.domain.calibration import LEAST_POINTS
+from app.services.telling_points import CLIENTS, PROMPTS, telling_points
 from tests.answers import API
 from tests.applications import served_from
 from tests.measured_loads import DEVICE, ENGINE, GRID, report
@@ -50,3 +52,15 @@ def test_a_device_is_calibrated_shown_used_and_the_calibration_deleted(client: T
     assert client.post(f"/hardware/{DEVICE}/calibrations/1/delete").status_code == 200
     assert "There is no calibration 1" in words_of(client.get(asked).text)
     assert client.post(f"/hardware/{DEVICE}/calibrations/1/delete").status_code == 404
+
+
+def test_a_device_says_which_points_are_worth_measuring(client: TestClient) -> None:
+    page = client.get(f"/hardware/{DEVICE}").text
+    points = telling_points()
+    assert len(points) == LEAST_POINTS == page.count("phaseline measure endpoint URL")
+    assert len(set(points)) == len(points)
+    # They reach the ends of both loads, so that a calibration of them alone is not refused.
+    assert {point.concurrency for point in points} >= {min(CLIENTS), max(CLIENTS)}
+    assert {point.prompt_tokens for point in points} == set(PROMPTS)
+    first = points[0]
+    assert f"--hardware {DEVICE} --concurrency {first.concurrency} --prompt {first.prompt_tokens} --output {first.output_tokens}" in page

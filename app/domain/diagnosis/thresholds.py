@@ -4,7 +4,8 @@ from app.domain.comparison import NOISE_FLOOR
 
 NOISE = NOISE_FLOOR
 """A change counts from here, or from twice the spread between repeats where that is larger."""
-HARDLY_MORE, HARDLY_ANY = 1.5, 0.1
+HARDLY_MORE = 1.5
+HARDLY_ANY = 0.1
 """Of two phases that moved, one by less than this many times its noise and by less than this share of the other's time did not."""
 REPEATS_FOR_A_SPREAD = 3
 """With fewer runs the spread between repeats is not known."""

@@ -10,9 +10,9 @@ from app.domain.black_box import BlackBox, Inferred, Memory, NotTold, Observed, 
 from app.domain.derive import tpot_values
 from app.domain.dtypes import number_format
 from app.domain.errors import PhaselineError
-from app.domain.run import Distribution, RequestSamples
+from app.domain.run import Distribution, RequestSamples, Run
 from app.services.context import Context
-from app.services.runs import RunView, views
+from app.services.runs import RunView, stored_runs, views
 from app.services.summary import number
 from app.store import requests as request_rows
 from app.store import uploads
@@ -61,7 +61,7 @@ def of_sweep(context: Context, run_id: int, beside: Sequence[int] = ()) -> SeenF
 
 def for_page(context: Context, view: RunView) -> SeenFromOutside | None:
     """The same for the page of a run; None, at no cost, for a run that cannot be a part of such a sweep."""
-    if not view.stored.has_samples or not _is_alone(view):
+    if not view.stored.has_samples or not _is_alone(view.stored.run):
         return None
     numbers = _of_file(context, view)
     return _from_outside(context, view, numbers) if len(numbers) > 1 else None
@@ -73,7 +73,9 @@ def _of_file(context: Context, view: RunView) -> tuple[int, ...]:
 
 
 def _from_outside(context: Context, asked: RunView, numbers: Sequence[int]) -> SeenFromOutside:
-    together = [view for view in views(context, numbers) if _same_server(view, asked) and _is_alone(view)]
+    # Of a sweep over loads all but one have company: they are not priced to find that out.
+    alone = [stored.id for stored in stored_runs(context, numbers) if _is_alone(stored.run)]
+    together = [view for view in views(context, alone) if _same_server(view, asked)]
     with context.database.read() as session:
         found = {view.id: request_rows.load(session, view.id) for view in together if view.stored.has_samples}
     points = {number: point for number, samples in found.items() if samples is not None and (point := _observed(samples)) is not None}
@@ -92,9 +94,8 @@ def _same_server(view: RunView, asked: RunView) -> bool:
     return (view.model_name, one.engine, one.hardware) == (asked.model_name, other.engine, other.hardware)
 
 
-def _is_alone(view: RunView) -> bool:
+def _is_alone(run: Run) -> bool:
     """One request in flight at a time, timed at a client: nothing waits for another."""
-    run = view.stored.run
     return run.workload.concurrency == 1 and run.measured_at == "client" and run.load_mode in (None, "closed", "single")
 
 

@@ -146,12 +146,17 @@ def view(context: Context, run_id: int) -> RunView:
 def views(context: Context, run_ids: Sequence[int]) -> list[RunView]:
     """Several runs in the order asked for. Raises NotFound naming the first that is not there."""
     book = read_book(context)
+    return [_view(book, each) for each in stored_runs(context, run_ids)]
+
+
+def stored_runs(context: Context, run_ids: Sequence[int]) -> list[StoredRun]:
+    """The same as they are stored, without what is worked out about them: for those who choose among many."""
     with context.database.read() as session:
         found = {stored.id: stored for stored in runs.get_many(session, tuple(run_ids))}
     for run_id in run_ids:
         if run_id not in found:
             raise _not_there(run_id)
-    return [_view(book, found[run_id]) for run_id in run_ids]
+    return [found[run_id] for run_id in run_ids]
 
 
 def _view(book: ProfileBook, stored: StoredRun) -> RunView:

@@ -40,6 +40,7 @@ MISSING: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {
     "extra_like_step": ("the step at several loads", {"concurrency": [1, 8, 16, 32, 64]}),
     "prompt_settings_moved": ("the settings of both servers", None),
     "step_settings_moved": ("the settings of both servers", None),
+    "decoding_most_other": ("the moments of each request", None),
     "passed_over_share_added": ("the gaps between tokens of each request", None),
     "software_changed": ("the version of both engines", None),
     "client_send_share_of_change": ("the time until the client had sent its requests", None),

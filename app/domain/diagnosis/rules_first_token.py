@@ -118,6 +118,7 @@ FIRST_TOKEN_RULES = (
             _AT_SERVER,
             _NOT_SENDING,
             above("queue_share_of_change", MOSTLY, "{queue_share_of_change} of the added time is in the server's queue."),
+            silent(above("decoding_most_other", 1, "More than one is under way: {decoding_most_other} decode at once at most.")),
             silent(above("decoding_change", -SAME_KIND, "As many requests decode at once as before: {decoding_change}.")),
             silent(below("pool_used_share_other", POOL_FULL, "The pool of the cache is not full: {pool_used_share_other}.")),
             silent(below("preemptions_added", 1, "Nothing more was preempted.")),

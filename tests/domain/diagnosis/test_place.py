@@ -90,3 +90,12 @@ def test_what_hardly_moved_counts_where_it_is_a_part_of_the_added_time() -> None
     # 4 % of each phase: 5 ms beside 99 x 0.72 = 71 ms are 7 %; 53 ms beside them are not.
     assert diagnose_pair(rows(), rows(ttft=0.1353, itl=0.01872)).phase == "decode"
     assert diagnose_pair(rows(ttft=1.3), rows(ttft=1.353, itl=0.01872)).phase == "both"
+
+
+@pytest.mark.parametrize(("at_once", "waits"), [(1.0, False), (8.0, True)])
+def test_one_request_at_a_time_waits_for_nobody(at_once: float, waits: bool) -> None:
+    # 150 ms more before every first token; how many clients there were is not said, and too few requests met no queue to tell.
+    alone = {"decoding": at_once, "most": at_once, "stalls": (0, 0.0), "lone_ttft_s": Distribution()}
+    found = diagnose_pair(rows(**alone), rows(ttft=0.28, **alone))  # type: ignore[arg-type]
+    assert ("R02" in {each.rule.id for each in found.findings}) is waits
+    assert found.phase == ("queue" if waits else "prefill")

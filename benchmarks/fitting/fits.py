@@ -8,7 +8,7 @@ where a fit without rows of its own stands; an entry of the catalog is made only
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ Key = Callable[[Asked], Hashable]
 
 ITL_SCALE, TTFT_SCALE, STREAM_SCALE = 0.07, 0.1, 0.07  # logarithmic errors from which on a row pulls less
 SERVED_ENGINES = ("vllm", "sglang", "tensorrt-llm")
-STEPS_LEFT_OUT = 12  # from the fit to all rows: six left some of what the rows left out had taught it
 FOLDS = 12  # models (or devices) are left out whole, several at a time where there are many
 START_UP = 1.8  # TTFT above this many times that of the same load with longer answers holds a start-up
 
@@ -117,14 +116,16 @@ class Fit:
         return found
 
     def left_out(self, key: Key) -> Floats:
-        """Logarithms [n, constants] that each row is left with when its model or device (`key`) is left out of the fit."""
+        """Logarithms [n, constants] that each row is left with when its model or device (`key`) is left out of the fit.
+
+        Each fit begins at the guesses: one that begins at the fit to all rows stays in the valley that the rows left out have dug.
+        """
         folds = np.array(_folds([key(one) for one in self.rows.asked]))
         found = np.zeros((len(folds), len(self.rows.parameters)))
-        quick = replace(self.settings, steps=STEPS_LEFT_OUT)
         for fold in np.unique(folds):
             out, kept = folds == fold, folds != fold
             subjects = [one for one, keep in zip(self.rows.asked, kept, strict=True) if keep]
-            solution = solve(self.rows.only(kept), subjects, quick, self.weights[kept], self.solution)
+            solution = solve(self.rows.only(kept), subjects, self.settings, self.weights[kept])
             found[out] = solution.logarithms([one for one, skip in zip(self.rows.asked, out, strict=True) if skip])
         return found
 

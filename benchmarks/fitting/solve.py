@@ -81,19 +81,16 @@ def _levels(settings: Settings) -> tuple[Level, ...]:
     return (Level(lambda _: "all", 1.0), *settings.levels)
 
 
-def solve(
-    rows: Rows, subjects: Sequence[Any], settings: Settings, weights: Floats | None = None, start: Solution | None = None
-) -> Solution:
+def solve(rows: Rows, subjects: Sequence[Any], settings: Settings, weights: Floats | None = None) -> Solution:
     """Fit. `weights` [n, k] are 0 for what shall not count (a measurement that is absent counts as 0 in any case)."""
-    problem = _Problem(rows, subjects, settings, weights, start)
-    return problem.solved()
+    return _Problem(rows, subjects, settings, weights).solved()
 
 
 class _Problem:
-    def __init__(self, rows: Rows, subjects: Sequence[Any], settings: Settings, weights: Floats | None, start: Solution | None) -> None:
+    def __init__(self, rows: Rows, subjects: Sequence[Any], settings: Settings, weights: Floats | None) -> None:
         self.rows, self.settings, self.parameters = rows, settings, rows.parameters
         self.levels = _levels(settings)
-        self.groups = start.groups if start is not None else tuple(_distinct(level, subjects) for level in self.levels)
+        self.groups = tuple(_distinct(level, subjects) for level in self.levels)
         places = [{key: place for place, key in enumerate(keys)} for keys in self.groups]
         self.index = np.array(
             [[at[level.key(subject)] for level, at in zip(self.levels, places, strict=True)] for subject in subjects], dtype=np.int64
@@ -104,12 +101,11 @@ class _Problem:
         self.spread = np.concatenate(spreads)
         self.middle = np.zeros(self.offsets[-1])
         self.middle[:width] = self.parameters.guesses
-        self.place = self.middle.copy() if start is None else np.concatenate([terms.ravel() for terms in start.terms])
+        self.place = self.middle.copy()
         known = np.isfinite(rows.measured)
         self.weights = known.astype(np.float64) if weights is None else weights * known
         self.target = np.log(np.where(known, rows.measured, 1.0))
         self.scales = np.array(settings.scales)
-        self.widened = _WIDENED if start is None else (1.0,)
         combined, self.leaf = np.unique(self.index, axis=0, return_inverse=True)
         self.leaves = combined
         self.leaf = self.leaf.ravel()
@@ -152,7 +148,7 @@ class _Problem:
 
     def solved(self) -> Solution:
         """The place of least cost found, by way of the same problem with wider scales: far from the answer a robust loss is flat."""
-        for widened in self.widened:
+        for widened in _WIDENED:
             self.scales = np.array(self.settings.scales) * widened
             self.descend(self.settings.steps)  # each to its end: what is cut short settles in another valley
         width = len(self.parameters)

@@ -101,6 +101,20 @@ def test_wild_rows_pull_little_and_unseen_groups_stay_with_the_level_above() -> 
     np.testing.assert_allclose(found.logarithms([stranger])[0], found.terms[0][0])
 
 
+@pytest.mark.parametrize("kind", ["served", "stream"])
+def test_a_fit_that_leaves_rows_out_learns_nothing_of_them(kind: str) -> None:
+    made = ServedRows.of(SERVED_ROWS) if kind == "served" else StreamRows.of(STREAM_ROWS)
+    model = model_of(made.asked[0])
+    mine = np.array([model_of(one) == model for one in made.asked])
+    wild = made.measured * np.where(mine, 7.0, 1.0)[:, None]
+    settings = Settings((0.07,) * made.measured.shape[1], (Level(lambda one: one.engine, 0.5),), 5)
+    weights = np.ones_like(made.measured)
+    calm, moved = (
+        Fit.of(replace(made, measured=measured), settings, weights).left_out(model_of)[mine] for measured in (made.measured, wild)
+    )
+    np.testing.assert_array_equal(calm, moved)
+
+
 def test_bands() -> None:
     ratios = np.linspace(0.8, 1.2, 101)
     # the 3 % and 97 % quantiles of an even spread, to three digits; too few rows; rows that are all exact

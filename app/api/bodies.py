@@ -158,6 +158,7 @@ class HardwareBody(Body):
     name: Words | None = None
     vendor: Words | None = None
     memory_bytes: Figure | None = None
+    driver_memory_bytes: Figure | None = None
     bandwidth_bytes_per_s: Figure | None = None
     peak_flops_per_s: dict[Words, Figure | None] | None = None
     achieved_flops_per_s: dict[Words, Figure | None] | None = None

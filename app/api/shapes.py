@@ -332,7 +332,7 @@ _FOUNDING: JsonDict = {
     "memory": {"weight_bytes": 1.6e10, "kv_bytes_per_token": 131072.0, "kv_bytes": 3.015e8, "activation_bytes": 1.725e8,
                "capacity_bytes": None, "fits": None, "max_batch": None},
     "range": {"ttft_s": [0.0381, 0.1524], "itl_s": [0.004776, 0.007164]},
-    "assumptions": ["Textbook H100 is taken at 420 TFLOP/s and 3.35 TB/s."], "model_version": "layers-7",
+    "assumptions": ["Textbook H100 is taken at 420 TFLOP/s and 3.35 TB/s."], "model_version": "layers-8",
 }  # fmt: skip
 
 
@@ -395,6 +395,7 @@ class HardwareShape(Shape):
     vendor: str
     origin: Literal["catalog", "user"]
     memory_bytes: float | None
+    driver_memory_bytes: float | None
     bandwidth_bytes_per_s: float
     peak_flops_per_s: dict[str, float]
     achieved_flops_per_s: dict[str, float]

@@ -16,13 +16,13 @@ from app.domain.hardware import LABELS, HardwareProfile, Provenance
 from app.domain.layers import Attention, Experts, Latent, LayerGroup, Mlp, Reach, Recurrent
 from app.domain.schedule import Schedule
 
-GIGA, TERA, MICROSECONDS_PER_SECOND = 1e9, 1e12, 1e6
+GIGA, TERA, MEBI, MICROSECONDS_PER_SECOND = 1e9, 1e12, 2.0**20, 1e6
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8")
 Entry = Mapping[str, Any]
 
 _DEVICE_REQUIRED = ("slug", "name", "vendor", "bandwidth_gb_per_s", "tflops")
 _DEVICE_OPTIONAL = (
-    *("memory_gb", "link", "link_gb_per_s", "devices_per_node", "network_gb_per_s", "tdp_w", "released_year"),
+    *("memory_gb", "driver_memory_mib", "link", "link_gb_per_s", "devices_per_node", "network_gb_per_s", "tdp_w", "released_year"),
     *("notes", "fit", "achieved"),
 )
 _ORIGIN_KEYS = ("label", "source", "aliases", "except")
@@ -34,6 +34,7 @@ _PARTS: Mapping[str, Any] = {"attention": Attention, "latent": Latent, "recurren
 # What a [[device.except]] calls a figure -> the profile's field; number formats are those of `tflops`.
 _FIGURES = {
     "memory": "memory_bytes",
+    "driver_memory": "driver_memory_bytes",
     "bandwidth": "bandwidth_bytes_per_s",
     "link": "link_bytes_per_s",
     "devices_per_node": "devices_per_node",
@@ -47,14 +48,17 @@ _ENGINE_TIMES = {
     f"{name}_us": f"{name}_s"
     for name in (
         *("launch", "quantised_launch", "per_layer", "per_expert_layer", "recurrent_layer", "step", "per_sequence", "sequence_layer"),
-        *("front_end", "serial_front_end", "all_reduce_alpha", "send", "prefill_floor_per_layer"),
+        *("front_end", "serial_front_end", "all_reduce_alpha", "send", "prefill_floor_per_layer", "prefill_floor_per_expert_layer"),
     )
 }
 _ENGINE_BY_CLASS = (
     *("weight_bandwidth_efficiency", "compute_efficiency", "expert_bandwidth_efficiency", "expert_compute_efficiency"),
     "alu_operations_per_weight",
 )
-_ENGINE_PLAIN = (*("kv_bandwidth_efficiency", "attention_limit", "expert_traffic", "fill_tokens", "micro_batch_tokens", "interference"),)
+_ENGINE_PLAIN = (
+    *("kv_bandwidth_efficiency", "attention_limit", "expert_traffic", "fill_tokens", "micro_batch_tokens", "interference"),
+    "admission_steps",
+)
 _ENGINE_RANGES = ("itl_range", "ttft_range")
 _ENGINE_TEXTS = ("slug", "name", "version_notes", "notes", "cuda_graphs")
 _ENGINE_FIGURES = (*_ENGINE_TIMES, *_ENGINE_BY_CLASS, *_ENGINE_PLAIN, *_ENGINE_RANGES, "rows", "fitted_on")
@@ -116,6 +120,7 @@ def read_device(entry: Entry) -> HardwareProfile:
         bandwidth_bytes_per_s=_si(entry["bandwidth_gb_per_s"], GIGA),
         peak_flops_per_s={number_format: _si(rate, TERA) for number_format, rate in entry["tflops"].items()},
         memory_bytes=_si_or_none(entry.get("memory_gb"), GIGA),
+        driver_memory_bytes=_si_or_none(entry.get("driver_memory_mib"), MEBI),
         achieved_flops_per_s={number_format: _si(rate["tflops"], TERA) for number_format, rate in achieved.items()},
         achieved_bandwidth_bytes_per_s=_si_or_none(reached, GIGA),
         compute_efficiency={number_format: fit["compute_efficiency"] for number_format, fit in fits.items()},
@@ -253,7 +258,8 @@ def _si_or_none(value: float | None, unit: float) -> float | None:
 def _specified(entry: Entry, where: str) -> dict[str, Provenance]:
     """Label and source of each specified figure: the device's own, or those of the [[device.except]] that names it."""
     given = {"bandwidth", *entry["tflops"]}
-    given |= {name for name, key in {"memory": "memory_gb", "link": "link_gb_per_s", "network": "network_gb_per_s"}.items() if key in entry}
+    keys = {"memory": "memory_gb", "driver_memory": "driver_memory_mib", "link": "link_gb_per_s", "network": "network_gb_per_s"}
+    given |= {name for name, key in keys.items() if key in entry}
     given |= {name for name in ("devices_per_node", "tdp_w", "released_year") if name in entry}
     if unknown := sorted(given - set(_FIGURES)):
         raise CatalogFault(f"{where}: {', '.join(unknown)} is no number format; the formats are {', '.join(FORMATS)}")

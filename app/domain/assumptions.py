@@ -161,6 +161,10 @@ def _served(request: Request, question: Question, priced: PricedRequest) -> list
             lengths = "lengths are equal" + (", and the front-end draws clients apart" if apart else ", so clients stay together in waves")
         rounds = f"{request.requests_per_client} requests a client, the burst at the start among them"
         said.append(f"The queue in TTFT is the closed form's mean over {rounds}; {lengths}.")
+        looks = float(question.rates.admission_steps)
+        if looks > default("admission_steps") and not float(in_waves(question.load, question.schedule)):
+            until = seconds(looks * float(priced.decode.time_s))
+            said.append(f"The scheduler looks for new requests when {looks:.3g} decode steps have passed on average: {until} of TTFT.")
         answer = request.output_tokens * float(priced.itl_s)
         waits = float(left_over_s(question.load, question.schedule, request.concurrency, answer))
         if waits > 0 and request.prefill_replicas is None:

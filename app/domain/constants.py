@@ -60,6 +60,7 @@ DEFAULTS: Mapping[str, Constant] = {
     "front_end_s": _fitted(15e-3),
     "sequence_layer_s": Constant(0.0, "assumed", "in the scheduler's time per sequence until an engine states it"),
     "serial_front_end_s": Constant(0.0, "assumed", "in the front-end time until an engine states it"),
+    "admission_steps": Constant(0.5, "literature", "engine profiles section 2: a request comes, on average, in the middle of a step"),
     "interference": Constant(1.0, "literature", "performance model section 4, closed form of continuous batching"),
     "textbook_compute_share": Constant(0.425, "assumed", "the founding text's own ratio of achieved to specified rate"),
     "textbook_bandwidth_share": Constant(1.0, "assumed", "the founding text reads memory at its specified rate"),

@@ -37,8 +37,10 @@ class EngineProfile:
     `sequence_layer_s` is what each running sequence adds to a layer (its share of attention and its bookkeeping on the device);
     `step_s` and `per_sequence_s` (seq) are the scheduler's, `front_end_s` (α) runs in parallel and `serial_front_end_s` (f) one request
     at a time. `all_reduce_alpha_s` (α_ar) starts a collective, `send_s` (h) a transfer between pipeline stages.
-    `prefill_floor_per_layer_s` (o_pf): a pass with prompt tokens takes at least this per layer; such a pass runs in pieces of
-    `micro_batch_tokens` tokens, and `fill_tokens` (n0) are lost in each until the units are filled: e·u/(u + n0) for a piece of u tokens.
+    `prefill_floor_per_layer_s` (o_pf) and `prefill_floor_per_expert_layer_s` (o_pfx): a pass with prompt tokens takes at least the first
+    for each layer and the second for each with experts; such a pass runs in pieces of `micro_batch_tokens` tokens, and `fill_tokens` (n0)
+    are lost in each until the units are filled: e·u/(u + n0) for a piece of u tokens. `admission_steps` (n_a): decode steps that a request
+    waits on average until the scheduler looks for new ones; half a step where it looks before each.
     `interference` (mix) scales the prefill interference of continuous batching. Ranges are factors (low, high) on the predicted ITL
     and TTFT, the 90 % band of its class. `schedule` says what a pass may carry and what admission sets aside; `scalars`
     are the factors of the calibration whose number is `calibration`, 1 in a shipped profile, and `remainder` what they leave at its points.
@@ -73,6 +75,8 @@ class EngineProfile:
     micro_batch_tokens: float | None = None
     interference: float | None = None
     prefill_floor_per_layer_s: float = 0.0
+    prefill_floor_per_expert_layer_s: float = 0.0
+    admission_steps: float | None = None
     cuda_graphs: bool = True
     itl_range: tuple[float, float] | None = None
     ttft_range: tuple[float, float] | None = None

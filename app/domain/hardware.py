@@ -23,8 +23,9 @@ class HardwareProfile:
     `achieved_flops_per_s` and `achieved_bandwidth_bytes_per_s` are in-model rates, where one is known.
     `compute_efficiency` (by format), `bandwidth_efficiency` and `launch_s` are e_c, e_b and t0 of the performance model; None: its default.
     The last two are bf16's; the maps `…_by_dtype` hold them by format of the weights where a fit has them.
-    `link_bytes_per_s` joins `devices_per_node` devices (None: all that a request names), `network_bytes_per_s` is one device's share of
-    the network beyond; both one direction.
+    `driver_memory_bytes` is what the driver says the device has, where that is known: a vendor's round number is often less (a B200 of
+    "180 GB" has 192.3·10⁹ bytes). `link_bytes_per_s` joins `devices_per_node` devices (None: all that a request names),
+    `network_bytes_per_s` is one device's share of the network beyond; both one direction.
     """
 
     slug: str
@@ -33,6 +34,7 @@ class HardwareProfile:
     bandwidth_bytes_per_s: float
     peak_flops_per_s: Mapping[str, float]
     memory_bytes: float | None = None
+    driver_memory_bytes: float | None = None
     achieved_flops_per_s: Mapping[str, float] = field(default_factory=dict)
     achieved_bandwidth_bytes_per_s: float | None = None
     compute_efficiency: Mapping[str, float] = field(default_factory=dict)
@@ -49,6 +51,11 @@ class HardwareProfile:
     aliases: tuple[str, ...] = ()
     notes: str = ""
     provenance: Mapping[str, Provenance] = field(default_factory=dict)
+
+    @property
+    def capacity_bytes(self) -> float | None:
+        """Bytes that fit on the device: the driver's figure, else the specification's; None where neither is known."""
+        return self.memory_bytes if self.driver_memory_bytes is None else self.driver_memory_bytes
 
     def peak(self, dtype: str) -> float | None:
         """Specified dense rate in FLOP/s for arithmetic in `dtype`, None where the specification has none."""

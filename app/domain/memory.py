@@ -76,7 +76,7 @@ def footprint(
     sequences = load.batch if load.concurrency is None else load.concurrency
     held = np.ceil(sequences / load.dp)
     activations = _activation_bytes(architecture, element, load, held)
-    capacity = hardware.memory_bytes
+    capacity = hardware.capacity_bytes
     pool: Quantity | None = None
     served: Quantity | None = None
     if capacity is not None:

@@ -144,6 +144,8 @@ class Rates:
     per_expert_layer_s: Quantity = 0.0
     recurrent_layer_s: Quantity = 0.0
     serial_front_end_s: Quantity = 0.0
+    admission_steps: Quantity = 0.0
+    prefill_floor_per_expert_layer_s: Quantity = 0.0
     sequence_layer_s: Quantity = 0.0
     send_s: Quantity = 0.0
     scalar_flops_per_s: float | None = None
@@ -247,6 +249,7 @@ def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile |
         bus_bytes_per_s=None if link is None else default("bus_share_of_link") * link,
         interference=_first(profile.interference, None, default("interference")),
         prefill_floor_per_layer_s=profile.prefill_floor_per_layer_s,
+        prefill_floor_per_expert_layer_s=profile.prefill_floor_per_expert_layer_s,
         assumptions=_distinct((*linear.units.assumptions, *experts.units.assumptions, *attention.assumptions)),
         devices_per_node=hardware.devices_per_node,
         network_bytes_per_s=None if hardware.network_bytes_per_s is None else default("bus_share_of_link") * hardware.network_bytes_per_s,
@@ -257,6 +260,7 @@ def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile |
         per_expert_layer_s=_first(profile.per_expert_layer_s, None, default("per_expert_layer_s")),
         recurrent_layer_s=_first(profile.recurrent_layer_s, None, default("recurrent_layer_s")),
         serial_front_end_s=_first(profile.serial_front_end_s, None, default("serial_front_end_s")),
+        admission_steps=_first(profile.admission_steps, None, default("admission_steps")),
         send_s=_first(profile.send_s, profile.all_reduce_alpha_s, alpha),
         scalar_flops_per_s=hardware.peak("fp32"),
         alu_operations_per_weight=_first(

@@ -284,6 +284,7 @@ def check_device(hardware: HardwareProfile) -> None:
     rates: Mapping[str, float | None] = {
         "bandwidth_bytes_per_s": hardware.bandwidth_bytes_per_s,
         "memory_bytes": hardware.memory_bytes,
+        "driver_memory_bytes": hardware.driver_memory_bytes,
         "link_bytes_per_s": hardware.link_bytes_per_s,
         "network_bytes_per_s": hardware.network_bytes_per_s,
         "achieved_bandwidth_bytes_per_s": hardware.achieved_bandwidth_bytes_per_s,

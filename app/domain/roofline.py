@@ -114,6 +114,12 @@ class PricedPass:
         )
 
 
+def prompt_floor_s(architecture: ModelArchitecture, rates: Rates) -> Quantity:
+    """The least seconds of a pass with prompt tokens, which is not captured as a graph: the launches of its layers."""
+    found: Quantity = architecture.depth * rates.prefill_floor_per_layer_s
+    return found + architecture.expert_layers * rates.prefill_floor_per_expert_layer_s
+
+
 def price(
     architecture: ModelArchitecture,
     work: tuple[OperatorWork, ...],
@@ -132,8 +138,9 @@ def price(
     links = _link_terms(architecture, numbers, element, rates, placement)
     terms = [*operator_terms, *fixed, *traffic, *links]
     time = _total([term.time_s for term in terms])
-    if with_prompt and np.any(np.asarray(rates.prefill_floor_per_layer_s) > 0):
-        missing: Quantity = np.maximum(architecture.depth * rates.prefill_floor_per_layer_s - time, 0.0)
+    least = prompt_floor_s(architecture, rates) if with_prompt else 0.0
+    if np.any(np.asarray(least) > 0):
+        missing: Quantity = np.maximum(least - time, 0.0)
         terms.append(_overhead("prefill_floor", missing))
         time = time + missing
     compute = _total([term.compute_s for term in operator_terms])

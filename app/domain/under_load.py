@@ -3,10 +3,11 @@
 A burst of R prompts, n of them to a full pass of p·n seconds, waits on average
 
     burst  = max(p, f)·(R - 1)/2 + (t_m + t_m/m)/2 - t_prefill                        f: front-end seconds, one request after another
-    steady = t_decode/2 + t_prefill·ρ/(2·(1 - ρ))                                     ρ = (C - 1)·p/(t_prefill + output·itl), at most 0.9
+    steady = n_a·t_decode + t_prefill·ρ/(2·(1 - ρ))                                     ρ = (C - 1)·p/(t_prefill + output·itl), at most 0.9
     queue  = (1 - 1/W)·steady + burst/W + (C - R)/R·output·itl                        W requests a client; C clients, R of them running
 
-beyond the front-end and its own pass. A pass takes in the m prompts, n at most, that the front-end hands over during the one before it:
+beyond the front-end and its own pass; n_a are the decode steps until the scheduler looks for new requests, half a step where it looks
+before each. A pass takes in the m prompts, n at most, that the front-end hands over during the one before it:
 t_m = t_prefill + (m - 1)·(p·n - t_prefill)/(n - 1) = m·f. A budget that never fills changes nothing, as in the simulator.
 Attention ranks have a queue each of their share of the clients and one front-end in common.
 Requests of equal length stay together: with an engine that runs prefill alone the burst comes back every round; with one that mixes
@@ -82,7 +83,7 @@ def queue_s(load: Load, schedule: Schedule, rates: Rates, running: Quantity, tur
     each = turn.each_s / load.pp
     answer = load.output_tokens * itl_s
     busy = np.minimum((clients - 1.0) * each / (own + answer), BUSIEST)
-    drawn = np.where(np.asarray(clients) > 1, turn.step_s / 2.0, 0.0) + own * busy / (2.0 * (1.0 - busy))
+    drawn = np.where(np.asarray(clients) > 1, turn.step_s * rates.admission_steps, 0.0) + own * busy / (2.0 * (1.0 - busy))
     ranks = np.minimum(load.dp, np.ceil(running * load.dp))
     burst = _burst(turn, load, ranks, rates.serial_front_end_s, running)
     equal = np.asarray(load.shortest_length) >= 1.0

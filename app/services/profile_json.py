@@ -13,6 +13,7 @@ from app.domain.text import clean_text
 RATE_FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8")
 _HARDWARE_NUMBERS = (
     "memory_bytes",
+    "driver_memory_bytes",
     "bandwidth_bytes_per_s",
     "achieved_bandwidth_bytes_per_s",
     "link_bytes_per_s",
@@ -87,6 +88,8 @@ def hardware_from(draft: Mapping[str, Any], base: HardwareProfile | None = None)
     values |= {key: _number(draft[key], key, *limits) for key, limits in _FITTED.items() if key in draft}
     values |= {key: _by_format(draft[key], key, *limits) for key, limits in _FITTED_BY_FORMAT.items() if key in draft}
     values |= {key: clean_text(str(draft[key] or "")) for key in _HARDWARE_TEXTS if key in draft}
+    if "memory_bytes" in values and values["memory_bytes"] != (base.memory_bytes if base else None):
+        values.setdefault("driver_memory_bytes", None)  # what a user says of the memory is what counts
     if "link_name" in values:
         values["link_name"] = values["link_name"] or None
     for key in ("released_year", "devices_per_node"):

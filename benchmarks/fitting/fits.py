@@ -23,7 +23,7 @@ from benchmarks.fitting.stream import StreamRows
 Floats = npt.NDArray[np.float64]
 Key = Callable[[Asked], Hashable]
 
-ITL_SCALE, TTFT_SCALE, STREAM_SCALE = 0.07, 0.1, 0.07  # logarithmic errors from which on a row pulls less
+ITL_SCALE, TTFT_SCALE, STREAM_SCALE = 0.05, 0.05, 0.07  # logarithmic errors from which on a row pulls less
 SERVED_ENGINES = ("vllm", "sglang", "tensorrt-llm")
 FOLDS = 12  # models (or devices) are left out whole, several at a time where there are many
 START_UP = 1.8  # TTFT above this many times that of the same load with longer answers holds a start-up
@@ -79,7 +79,13 @@ def device_of(one: Asked) -> Hashable:
     return one.hardware.slug
 
 
-SERVED_LEVELS = (Level(engine_of, 0.6), Level(class_of, 0.3), Level(precision_of, 0.3), Level(kernels_of, 0.4))
+# How rarely a scheduler looks is a setting that engines are started with, for mixtures above all: it strays by factors between them.
+SERVED_LEVELS = (
+    Level(engine_of, 0.2, {"admission": 1.0}),
+    Level(class_of, 0.3, {"admission": 5.0}),
+    Level(precision_of, 0.2, {"admission": 0.3}),
+    Level(kernels_of, 0.25, {"admission": 0.5}),
+)
 SERVED = Settings((ITL_SCALE, TTFT_SCALE), SERVED_LEVELS, steps=60)
 STREAM_LEVELS = (
     Level(engine_of, 1.0),

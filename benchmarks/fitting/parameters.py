@@ -75,9 +75,11 @@ SERVED = Parameters(
         Parameter("step", 0.05e-3, 4e-3, 0.4e-3, 0.8),
         Parameter("sequence", 0.01e-6, 2e-6, 0.25e-6, 0.8),
         Parameter("interference", 0.2, 1.5, 0.8, 0.3),
-        Parameter("floor", 0.02e-3, 4e-3, 1.2e-3, 1.0),
-        Parameter("front", 2e-3, 80e-3, 15e-3, 0.6),
+        Parameter("floor", 0.02e-3, 4e-3, 0.15e-3, 1.0),
+        Parameter("expert_floor", 0.02e-3, 4e-3, 0.5e-3, 1.0),
+        Parameter("front", 2e-3, 80e-3, 15e-3, 0.3),
         Parameter("serial", 2e-3, 60e-3, 15e-3, 0.6),
+        Parameter("admission", 0.2, 60.0, 0.5, 0.3),
         Parameter("traffic", 1.0, 40.0, 8.0, 0.8),
     )
 )

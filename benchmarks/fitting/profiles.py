@@ -80,6 +80,7 @@ _TIMES = {
     "least": "step_us",
     "sequence": "sequence_layer_us",
     "floor": "prefill_floor_per_layer_us",
+    "expert_floor": "prefill_floor_per_expert_layer_us",
     "front": "front_end_us",
     "serial": "serial_front_end_us",
 }
@@ -89,6 +90,7 @@ _PLAIN = {
     "interference": "interference",
     "traffic": "expert_traffic",
     "fill": "fill_tokens",
+    "admission": "admission_steps",
 }
 _HELD = {"launch_us": 2.0, "quantised_launch_us": 2.0}
 
@@ -241,7 +243,9 @@ HEADER = """# Engines: what each adds to a pass, or keeps of a device's rates.
 #   launch_us, quantised_…        t0 of a matrix product        per_layer_us, per_expert_…   fixed time of a layer
 #   step_us                       scheduler, per step           per_sequence_us, sequence_layer_us   per running sequence, and in each layer
 #   front_end_us, serial_…        per request, in TTFT          all_reduce_alpha_us   start of a collective
-#   prefill_floor_per_layer_us    least time of a layer in a pass with prompt tokens (such passes are not graph-captured)
+#   prefill_floor_per_layer_us    least time of a layer in a pass with prompt tokens (such passes are not graph-captured), and
+#   …_per_expert_layer_us         what one with experts adds to it
+#   admission_steps               decode steps that a request waits, on average, until the scheduler looks for new ones
 #   interference                  factor on the prefill interference of continuous batching
 #   expert_traffic                bytes per token, chosen expert and hidden element      fill_tokens   tokens lost until units are filled
 #   itl_range, ttft_range         measured / predicted: the 90 % band of the class on rows of models left out of the fit

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 _STEP = 1e-5  # relative step of the derivatives that are taken by difference; they are smooth there
 _OF_PASSES = ("e_b", "e_bx", "e_kv", "e", "e_x", "layer", "expert_layer", "alpha", "traffic")
-_BESIDE_PASSES = ("step", "sequence", "interference", "floor", "front", "serial")
+_BESIDE_PASSES = ("step", "sequence", "interference", "floor", "expert_floor", "front", "serial", "admission")
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class ServedRows:
     ) -> Floats:
         load = Load(**{name: value[mine] for name, value in self.load.items()})
         value = {name: named[name][mine] for name in _BESIDE_PASSES}
-        least = value["floor"] * self.decode.depth[mine]
+        least = value["floor"] * self.decode.depth[mine] + value["expert_floor"] * self.decode.expert_layers[mine]
 
         def whole(run: Timed, one: Passes) -> Floats:
             found: Floats = run.time[mine] + value["step"] + value["sequence"] * one.sequences[mine]
@@ -152,7 +152,7 @@ class ServedRows:
         added = np.maximum(first - step - decode.weights[mine], 0.0)
         beside = value["interference"] * np.maximum(running / load.dp - 1.0, 0.0) / load.output_tokens * added / load.pp
         itl = turn.step_s + np.where(in_waves(load, schedule) > 0, waves_s(load, running / load.dp, turn), beside)
-        rates = replace(self.rates, serial_front_end_s=value["serial"])
+        rates = replace(self.rates, serial_front_end_s=value["serial"], admission_steps=value["admission"])
         queue = queue_s(load, schedule, rates, running, turn, itl)
         return np.stack([itl, value["front"] + value["serial"] + queue + first], axis=1)
 

@@ -6,8 +6,8 @@ Loss: ln(1 + z²) with z = ln(predicted/measured)/scale, summed, and the priors:
 with damping. Levels may cross: a precision strays alike in all engines.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,10 +37,19 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Level:
-    """One level of grouping: which group each row is in, and how far groups stray, as a factor on each constant's own spread."""
+    """One level of grouping: which group each row is in, and how far groups stray, as a factor on each constant's own spread.
+
+    `spreads` has the factors of constants that stray otherwise.
+    """
 
     key: Callable[[Any], Hashable]
     spread: float
+    spreads: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, parameters: Parameters) -> Floats:
+        """The standard deviation of each constant's logarithm between the groups of this level."""
+        found: Floats = parameters.spreads * np.array([self.spreads.get(name, self.spread) for name in parameters.names])
+        return found
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ class _Problem:
         )
         width = len(self.parameters)
         self.offsets = np.cumsum([0, *(len(keys) * width for keys in self.groups)])
-        spreads = [np.tile(self.parameters.spreads * level.spread, len(keys)) for level, keys in zip(self.levels, self.groups, strict=True)]
+        spreads = [np.tile(level.of(self.parameters), len(keys)) for level, keys in zip(self.levels, self.groups, strict=True)]
         self.spread = np.concatenate(spreads)
         self.middle = np.zeros(self.offsets[-1])
         self.middle[:width] = self.parameters.guesses

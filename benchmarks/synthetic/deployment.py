@@ -86,7 +86,8 @@ def serve(deployment: Deployment, noise: Noise, random: np.random.Generator) -> 
     )
     load = deployment.load
     sent, own = _with_strangers(sending(load), deployment)
-    limits = simulator.limits(load)
+    # How rarely a scheduler looks for requests is a setting; these servers have its default, as their profiles mostly have not.
+    limits = simulator.limits(load)._replace(look_passes=1)
     if deployment.pool_tokens is not None:
         pool = deployment.pool_tokens * simulator.costs.kv_each_bytes
         limits = limits._replace(pool_bytes=pool, admit_bytes=pool * (limits.admit_bytes / limits.pool_bytes))

@@ -56,6 +56,6 @@ def test_serving_questions_are_live_too(window: Window) -> None:
 
 
 def test_what_does_not_fit_is_said(window: Window) -> None:
-    """70.6 billion parameters at 2 bytes are 141 GB; the card has 80."""
+    """70.6 billion parameters at 2 bytes are 141 GB; the card has 85.5, as its driver says."""
     window.go("/predict?model=llama-3-1-70b&hardware=h100-sxm5-80gb&calibration=default")
-    window.sees("This does not fit on 1 × NVIDIA H100 SXM5 80GB.", "80.0 GB: it does not fit")
+    window.sees("This does not fit on 1 × NVIDIA H100 SXM5 80GB.", "85.5 GB: it does not fit")

@@ -44,7 +44,7 @@ def figures_of(profile: HardwareProfile | EngineProfile) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(profile):
         value = getattr(profile, field.name)
-        if field.name in NOT_FIGURES or value is None or (value == 0.0 and field.name == "prefill_floor_per_layer_s"):
+        if field.name in NOT_FIGURES or value is None or (value == 0.0 and field.name.startswith("prefill_floor_per_")):
             continue
         if isinstance(value, Schedule):
             value = {key: item for key, item in asdict(value).items() if item is not None}

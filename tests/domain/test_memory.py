@@ -92,3 +92,12 @@ def test_arrays_are_the_scalars_side_by_side() -> None:
     assert list(np.asarray(many.fits)) == [float(bool(one.fits)) for one in ones]
     assert list(np.asarray(many.kv_bytes)) == [one.kv_bytes for one in ones]
     assert list(np.asarray(many.pool_sequences)) == [one.max_batch for one in ones]
+
+
+def test_what_the_driver_says_is_what_a_pool_is_cut_from() -> None:
+    # 81,559 MiB of a device that is sold with 80 GB
+    seen = dataclasses.replace(SERVER, driver_memory_bytes=81559 * 2.0**20)
+    memory = footprint(LLAMA_8B, seen, ELEMENT, load(batch=4)).memory()
+    assert memory.capacity_bytes == 81559 * 2**20
+    pool = 0.95 * 81559 * 2**20 - memory.weight_bytes - memory.activation_bytes
+    assert memory.max_batch == int(pool // (2300 * 131072)) == 213

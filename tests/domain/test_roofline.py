@@ -7,9 +7,21 @@ import pytest
 
 from app.domain.prediction import PassCost, Request
 from app.domain.rates import Formats, Rates, resolve
-from app.domain.roofline import Placement, PricedPass, attention_efficiency, bound, idle_share, intensity, mbu, mfu, price, share_of_floor
+from app.domain.roofline import (
+    Placement,
+    PricedPass,
+    attention_efficiency,
+    bound,
+    idle_share,
+    intensity,
+    mbu,
+    mfu,
+    price,
+    prompt_floor_s,
+    share_of_floor,
+)
 from app.domain.work import ElementBytes, operators, pass_numbers
-from tests.domain.subjects import ENGINE, PENCIL, TINY
+from tests.domain.subjects import ENGINE, MIXTURE, PENCIL, TINY
 
 NUMBERS = pass_numbers(3, 1, batch=2)
 
@@ -76,6 +88,15 @@ def test_the_prefill_floor_of_an_engine_lifts_short_prompt_passes_only() -> None
     assert priced(rates=rates).cost().time_s < 1e-3
     low = dataclasses.replace(rates, prefill_floor_per_layer_s=1e-9)
     assert priced(rates=low, with_prompt=True).cost().time_s == pytest.approx(priced().cost().time_s)
+
+
+def test_layers_with_experts_have_a_prefill_floor_of_their_own() -> None:
+    engine = dataclasses.replace(ENGINE, prefill_floor_per_layer_s=1e-3, prefill_floor_per_expert_layer_s=3e-3)
+    rates = resolve(PENCIL, Formats.of(Request()), engine)
+    assert prompt_floor_s(TINY, rates) == pytest.approx(2e-3)
+    expected = MIXTURE.depth * 1e-3 + MIXTURE.expert_layers * 3e-3
+    assert MIXTURE.expert_layers > 0
+    assert prompt_floor_s(MIXTURE, rates) == pytest.approx(expected)
 
 
 def test_prefill_attention_fills_the_units_slowly() -> None:

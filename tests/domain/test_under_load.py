@@ -47,6 +47,24 @@ def test_drawn_lengths_wait_half_a_step_and_for_a_busy_engine() -> None:
     assert queue_s(load(shortest_length=0.8), Schedule(), RATES, 8.0, turn, 0.1) == pytest.approx(expected)
 
 
+def test_a_scheduler_that_looks_rarely_lets_requests_wait_for_so_many_steps() -> None:
+    # The same with 20 steps of 0.1 s instead of half a one.
+    turn, rarely = Turn(1.0, 4.0, 8.0, 0.1), replace(RATES, admission_steps=20.0)
+    drawn = load(shortest_length=0.8)
+    more = queue_s(drawn, Schedule(), rarely, 8.0, turn, 0.1) - queue_s(drawn, Schedule(), RATES, 8.0, turn, 0.1)
+    assert more == pytest.approx(0.9 * 19.5 * 0.1)
+    assert queue_s(load(concurrency=1), Schedule(), rarely, 1.0, Turn(1.0, 1.0, 1.0, 0.1), 0.1) == 0.0
+
+
+def test_the_simulator_lets_them_wait_as_long() -> None:
+    engine = replace(ENGINE, admission_steps=15.0)
+    request = Request(prompt_tokens=1000, output_tokens=200, concurrency=8, shortest_length=0.8)
+    sent = ServedLoad(prompt_tokens=1000, output_tokens=200, clients=8, shortest_length=0.8)
+    often, rarely = (Simulator.of(LLAMA_8B, SERVER, request, engine=one).run(sent).queue_s for one in (ENGINE, engine))
+    closed_often, closed_rarely = (predict(LLAMA_8B, SERVER, request, engine=one).queue_s for one in (ENGINE, engine))
+    assert rarely - often == pytest.approx(closed_rarely - closed_often, rel=0.25)
+
+
 def test_equal_requests_come_apart_behind_a_serial_front_end() -> None:
     turn, front = Turn(1.0, 4.0, 8.0, 0.1), replace(RATES, serial_front_end_s=0.01)
     drawn = queue_s(load(shortest_length=0.8), Schedule(), front, 8.0, turn, 0.1)
@@ -166,3 +184,16 @@ def test_the_closed_form_stays_near_the_simulator(name: str) -> None:
             further.append(abs(said.itl_s / found.tpot.mean - 1))
     distances = (np.median(first), np.mean(first), np.median(further), np.mean(further))
     assert all(distance <= bound for distance, bound in zip(distances, most, strict=True)), distances
+
+
+def test_a_prediction_says_how_long_the_scheduler_does_not_look_where_that_is_waited_for() -> None:
+    rarely = replace(ENGINE, admission_steps=20.0)
+    alone = replace(rarely, schedule=ALONE)
+    drawn = Request(prompt_tokens=1000, output_tokens=200, concurrency=8, shortest_length=0.8)
+    equal = replace(drawn, shortest_length=1.0)
+    told = [
+        any("looks for new requests" in sentence for sentence in predict(LLAMA_8B, SERVER, request, engine=engine).assumptions)
+        for request, engine in ((drawn, rarely), (drawn, ENGINE), (drawn, alone), (equal, alone), (Request(), rarely))
+    ]
+    # Where prefill runs alone equal requests wait for the burst of their round, not for a look.
+    assert told == [True, False, True, False, False]

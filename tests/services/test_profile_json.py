@@ -96,3 +96,12 @@ def test_a_figure_that_cannot_be_used_is_named(changes: dict[str, Any], field: s
         hardware_from({**DEVICE, **changes})
     assert caught.value.field == field
     assert str(caught.value).endswith(".")
+
+
+def test_memory_that_a_user_states_counts_and_an_unchanged_one_leaves_the_drivers() -> None:
+    assert H100.driver_memory_bytes is not None
+    assert hardware_from({"memory_bytes": H100.memory_bytes}, H100).capacity_bytes == H100.driver_memory_bytes
+    less = hardware_from({"memory_bytes": 6e10}, H100)
+    assert (less.capacity_bytes, less.driver_memory_bytes) == (6e10, None)
+    both = hardware_from({"memory_bytes": 6e10, "driver_memory_bytes": 5.9e10}, H100)
+    assert both.capacity_bytes == 5.9e10

@@ -24,6 +24,7 @@ from app.domain.simulation.kernel import (
     NOW,
     RUNNING,
     SENT,
+    SINCE,
     STACKED,
     STALLED,
     USED,
@@ -35,6 +36,7 @@ from app.domain.simulation.kernel import (
     make_room,
     plan,
     read_s,
+    steps_to_a_look,
     steps_to_an_end,
 )
 from app.domain.simulation.passes import interpolated, shared_s
@@ -345,6 +347,7 @@ def pass_with_prompts(
     for row in range(first, last):
         mine = row_of(slots, row)
         t[row][NOW] = ends
+        n[row][SINCE] += 1
         second_tokens(traffic, mine, n[row], ends, not limits.alone)
         after_prompts(costs, limits, records, mine, n[row], t[row], at)
 
@@ -372,8 +375,7 @@ def steps(
         most = max(most, rows)
         together += rows
         reading = max(reading, read_s(costs, limits, mine, counts, 0.0))
-        if counts[DECODING] > 0:
-            ahead = min(ahead, steps_to_an_end(mine.prompt_left, mine.left, counts[RUNNING], limits.accepted))
+        ahead = min(ahead, steps_to_an_end(mine.prompt_left, mine.left, counts[RUNNING], limits.accepted), steps_to_a_look(limits, counts))
         if counts[BLOCKED] == FREE and counts[HEAD] < counts[SENT]:
             until = min(until, records.arrive[slots.order[row][counts[HEAD]]])
         if traffic.landed_head[row] < traffic.landed_sent[row]:
@@ -406,6 +408,7 @@ def steps(
     for row in range(first, last):
         mine = row_of(slots, row)
         t[row][NOW] = ends
+        n[row][SINCE] += int(ahead)
         second_tokens(traffic, mine, n[row], at + step, True)
         count_steps(records.gaps, records.sums, mine.prompt_left, mine.last, n[row], at, step, mean, ahead)
         grow(costs, mine, n[row], t[row], ahead * limits.accepted)

@@ -34,9 +34,10 @@ from app.domain.simulation.state import (
 )
 
 # Places in the loop's own counters (whole numbers) and clocks (seconds, and bytes of the pool in use).
-# HELD are prompts that are computed and keep their place until another pool has taken them, NEW those that it just took.
-RUNNING, HEAD, SENT, DONE, STACKED, DECODING, BLOCKED, STALLED, HELD, NEW = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-COUNTERS = 10
+# HELD are prompts that are computed and keep their place until another pool has taken them, NEW those that it just took; SINCE are
+# passes since the scheduler looked for new requests.
+RUNNING, HEAD, SENT, DONE, STACKED, DECODING, BLOCKED, STALLED, HELD, NEW, SINCE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+COUNTERS = 11
 NOW, FRONT_END, USED = 0, 1, 2
 CLOCKS = 3
 
@@ -147,7 +148,10 @@ def plan(costs: Costs, limits: Limits, requests: Requests, records: Records, slo
         slots.chunk[slot] = min(slots.prompt_left[slot], max(budget - new, 0))
         new += slots.chunk[slot]
     n[BLOCKED] = FREE
-    while n[STACKED] > 0 or (n[HEAD] < n[SENT] and records.arrive[slots.order[n[HEAD]]] <= t[NOW]):
+    looks = n[RUNNING] == 0 or n[SINCE] >= limits.look_passes
+    if looks:
+        n[SINCE] = 0
+    while n[STACKED] > 0 or (looks and n[HEAD] < n[SENT] and records.arrive[slots.order[n[HEAD]]] <= t[NOW]):
         again = n[STACKED] > 0
         index = slots.stack[n[STACKED] - 1] if again else slots.order[n[HEAD]]
         length = max(slots.kept[index], requests.prompt[index])
@@ -195,6 +199,7 @@ def prompt_pass(costs: Costs, limits: Limits, requests: Requests, records: Recor
     began = t[NOW]
     t[NOW] += max(seconds, costs.prompt_floor_s)
     records.sums[PASSES] += 1.0
+    n[SINCE] += 1
     after_prompts(costs, limits, records, slots, n, t, began)
 
 
@@ -271,6 +276,7 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
     steps = steps_to_an_end(slots.prompt_left, slots.left, n[RUNNING], limits.accepted)
     if n[BLOCKED] == FREE and n[HEAD] < n[SENT]:
         steps = min(steps, math.ceil((records.arrive[slots.order[n[HEAD]]] - t[NOW]) / step))
+    steps = min(steps, steps_to_a_look(limits, n))
     steps = max(steps, 1.0)
     spare = limits.pool_bytes - t[USED]
     while steps > 1.0 and growth(costs, slots, n, steps * limits.accepted) > spare:
@@ -279,8 +285,14 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
     began = t[NOW]
     t[NOW] += mean * steps
     records.sums[PASSES] += steps
+    n[SINCE] += int(steps)
     count_steps(records.gaps, records.sums, slots.prompt_left, slots.last, n, began, step, mean, steps)
     grow(costs, slots, n, t, steps * limits.accepted)
+
+
+def steps_to_a_look(limits: Limits, n: Mutable) -> float:
+    """Steps until a scheduler that does not look before each of them looks for new requests."""
+    return float(limits.look_passes - n[SINCE]) if limits.look_passes > 1 else LONGEST_JUMP
 
 
 # What follows is called for every few steps: columns alone are handed over, since a compiled call counts the owners of every array.

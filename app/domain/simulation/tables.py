@@ -12,7 +12,7 @@ from app.domain.constants import default
 from app.domain.memory import footprint
 from app.domain.phases import Question, price_pass
 from app.domain.pools import Transfer
-from app.domain.roofline import PricedPass, attention_efficiency
+from app.domain.roofline import PricedPass, attention_efficiency, prompt_floor_s
 from app.domain.schedule import Schedule
 from app.domain.simulation.load import Floats, Wholes
 from app.domain.simulation.state import Costs, Limits
@@ -52,7 +52,7 @@ def costs_of(question: Question, schedule: Schedule) -> Costs:
         prompt_s=passes.prompt(tokens) - np.interp(tokens, lengths, prompt_read) - ranks * each - shared,
         logits_s=passes.logits(tokens),
         sequence_s=each,
-        prompt_floor_s=0.0 if question.textbook else question.architecture.depth * float(question.rates.prefill_floor_per_layer_s),
+        prompt_floor_s=float(prompt_floor_s(question.architecture, question.rates)),
         lengths=lengths,
         read_s=read,
         pair_s=passes.prompt_arithmetic(lengths) / lengths,
@@ -85,6 +85,7 @@ def limits_of(question: Question, schedule: Schedule, sequences: float) -> Limit
         accepted=float(question.load.accepted),
         serial_s=float(question.rates.serial_front_end_s),
         parallel_s=float(question.rates.front_end_s),
+        look_passes=max(round(2.0 * float(question.rates.admission_steps)), 1),
     )
 
 

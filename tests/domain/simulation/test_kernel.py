@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.domain.simulation import state
-from tests.domain.simulation.loops import Loop, costs, limits
+from tests.domain.simulation.loops import Loop, Several, costs, limits
 
 
 def test_one_request_is_its_prompt_pass_and_a_step_for_each_further_token() -> None:
@@ -54,6 +54,15 @@ def test_a_mixed_pass_carries_a_decode_step_and_a_pass_alone_does_not() -> None:
     alone = Loop([100, 100], [5, 1], send=[0.0, 3.5], limits=limits(alone=True)).run()
     assert alone.first == pytest.approx([3.0, 7.0])
     assert alone.finish[0] == pytest.approx(4.0 + 3.0 + 3.0)
+
+
+@pytest.mark.parametrize("form", ["plain", "compiled"])
+@pytest.mark.parametrize("kind", [Loop, Several])
+@pytest.mark.parametrize(("arrives", "starts"), [(3.5, 7.0), (7.5, 12.0), (100.0, 100.0)])
+def test_a_scheduler_that_looks_every_fifth_pass_lets_requests_wait(kind: type[Loop], arrives: float, starts: float, form: str) -> None:
+    # Looks at 0 s, then after the prompt pass (3 s) and four steps at 7 s, five steps later at 12 s; at once where nothing runs.
+    found = kind([100, 100], [20, 1], send=[0.0, arrives], limits=limits(look_passes=5)).run(form)
+    assert found.start == pytest.approx([0.0, starts])
 
 
 def test_a_pass_alone_shows_as_one_long_gap() -> None:

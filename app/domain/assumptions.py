@@ -162,7 +162,8 @@ def _served(request: Request, question: Question, priced: PricedRequest) -> list
         rounds = f"{request.requests_per_client} requests a client, the burst at the start among them"
         said.append(f"The queue in TTFT is the closed form's mean over {rounds}; {lengths}.")
         looks = float(question.rates.admission_steps)
-        if looks > default("admission_steps") and not float(in_waves(question.load, question.schedule)):
+        waited_for = request.prefill_replicas is None and not float(in_waves(question.load, question.schedule))
+        if looks > default("admission_steps") and waited_for:
             until = seconds(looks * float(priced.decode.time_s))
             said.append(f"The scheduler looks for new requests when {looks:.3g} decode steps have passed on average: {until} of TTFT.")
         answer = request.output_tokens * float(priced.itl_s)

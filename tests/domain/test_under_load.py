@@ -191,9 +191,10 @@ def test_a_prediction_says_how_long_the_scheduler_does_not_look_where_that_is_wa
     alone = replace(rarely, schedule=ALONE)
     drawn = Request(prompt_tokens=1000, output_tokens=200, concurrency=8, shortest_length=0.8)
     equal = replace(drawn, shortest_length=1.0)
+    pools = replace(drawn, prefill_replicas=1)
     told = [
         any("looks for new requests" in sentence for sentence in predict(LLAMA_8B, SERVER, request, engine=engine).assumptions)
-        for request, engine in ((drawn, rarely), (drawn, ENGINE), (drawn, alone), (equal, alone), (Request(), rarely))
+        for request, engine in ((drawn, rarely), (drawn, ENGINE), (drawn, alone), (equal, alone), (pools, rarely), (Request(), rarely))
     ]
-    # Where prefill runs alone equal requests wait for the burst of their round, not for a look.
-    assert told == [True, False, True, False, False]
+    # Where prefill runs alone equal requests wait for the burst of their round, not for a look; a prefill pool has no steps to wait for.
+    assert told == [True, False, True, False, False, False]

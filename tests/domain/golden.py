@@ -38,6 +38,13 @@ MIXED_REQUESTS = {
     "tp 2, dp 4": Request(batch=64, tp=2, dp=4),
     "long context": Request(prompt_tokens=64_000, output_tokens=100, cached_prefix_tokens=60_000),
 }
+# An engine that looks for requests rarely, with a floor for expert layers, on a device whose driver says less than its vendor.
+RARELY = dataclasses.replace(ENGINE, admission_steps=20.0, prefill_floor_per_expert_layer_s=3e-3, serial_front_end_s=0.02)
+LESS_MEMORY = dataclasses.replace(SERVER, slug="server-7e10", driver_memory_bytes=7e10)
+RARE_REQUESTS = {
+    "drawn lengths": Request(concurrency=64, prompt_tokens=1024, output_tokens=256, shortest_length=0.8, weight_dtype="mxfp4"),
+    "more than the pool holds": Request(concurrency=512, prompt_tokens=8192, output_tokens=256, shortest_length=0.8, weight_dtype="mxfp4"),
+}
 SERVER_REQUESTS = {"tp 4": Request(tp=4), "pp 2": Request(pp=2), "engine": Request(concurrency=16)}
 
 
@@ -64,6 +71,8 @@ def build() -> dict[str, object]:
     for name, request in SERVER_REQUESTS.items():
         engine = ENGINE if name == "engine" else None
         cases[f"{LLAMA_8B.name} | {SERVER.slug} | {name}"] = entry(predict(LLAMA_8B, SERVER, request, engine=engine))
+    for name, request in RARE_REQUESTS.items():
+        cases[f"{MIXTURE.name} | {LESS_MEMORY.slug} | {name}"] = entry(predict(MIXTURE, LESS_MEMORY, request, engine=RARELY))
     return {"model_version": MODEL_VERSION, "predictions": cases}
 
 

@@ -225,11 +225,14 @@ class Agent:
 
 
 def _crowded(device: Device, job: Mapping[str, Any]) -> str | None:
-    """Why a GPU has no room for the job now: other processes hold its memory. None where it has, or nobody knows."""
+    """Why a GPU has no room for the job now: other processes hold its memory, or it is gone. None where it has, or nobody knows."""
     needed = job.get("memory_bytes")
     if device.kind != "gpu" or needed is None:
         return None
-    free = nvml.use_of(device.index).free_bytes
+    try:
+        free = nvml.use_of(device.index).free_bytes
+    except nvml.DeviceLost as error:
+        return str(error)
     if free is None or needed <= _USABLE * free:
         return None
     return f"{device.name} has {free / 2**30:.1f} GiB free and the job needs about {needed / 2**30:.1f}: other processes hold the rest."

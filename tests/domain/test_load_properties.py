@@ -59,7 +59,7 @@ def test_more_clients_never_make_a_step_shorter(
     model: ModelArchitecture, device: HardwareProfile, engine: EngineProfile | None, request: Request, more: int
 ) -> None:
     """On a device whose memory is no bound; elsewhere more clients leave less of it to each."""
-    device = dataclasses.replace(device, memory_bytes=None)
+    device = dataclasses.replace(device, memory_bytes=None, driver_memory_bytes=None)
     assert request.concurrency is not None
     few, many = (
         predict(model, device, dataclasses.replace(request, concurrency=clients), engine=engine)
@@ -101,7 +101,7 @@ def test_no_simulation_has_an_impossible_number(
     try:
         found = Simulator.of(model, device, Request(), engine=engine, schedule=schedule).run(load, "plain")
     except InvalidRequest:
-        assert device.memory_bytes is not None
+        assert device.capacity_bytes is not None
         return
     line = found.timeline
     moments = np.stack([line.sent_s, line.arrived_s, line.admitted_s, line.first_s, line.finished_s])

@@ -48,13 +48,23 @@ def test_a_driver_that_falls_silent_ends_the_job_without_a_mark_and_the_agent_wi
     assert agent.wait(30) == 75
     job = site.job(number)
     assert (job["state"], job["attempt"], job["lost_workers"]) == ("queued", 1, 0)
-    assert "does not answer: GPU is lost. In a container, restart it." in job["waiting_for"]
+    assert job["reason"].endswith("does not answer: GPU is lost. In a container, restart it.")
     assert processes_of(site.folder.resolve() / "gpu-a" / "jobs") == []
     assert [worker["state"] for worker in site.get("/api/v1/workers")["items"]] == ["left"]
     # Started again while the driver is still silent, it takes nothing and ends the same way; nothing is marked against the job.
     assert site.start_agent("gpu-a").wait(30) == 75
     job = site.job(number)
     assert (job["state"], job["attempt"], job["lost_workers"]) == ("queued", 1, 0)
+    site.post(f"/jobs/{number}/cancel", {})
+
+
+def test_a_driver_that_falls_silent_before_the_job_has_a_process_is_the_reason_too(site: Site) -> None:
+    (site.folder / "lost").unlink(missing_ok=True)
+    number = site.ask_for(6, 30.0)
+    assert site.start_agent("gpu-b", "--loses-at-claim").wait(30) == 75
+    job = site.job(number)
+    assert (job["state"], job["attempt"], job["lost_workers"]) == ("queued", 1, 0)
+    assert job["reason"].endswith("does not answer: GPU is lost. In a container, restart it.")
     site.post(f"/jobs/{number}/cancel", {})
 
 

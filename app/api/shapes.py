@@ -44,6 +44,7 @@ class WorkloadShape(Shape):
     request_rate_per_s: float | None
     rate_unlimited: bool
     context_depth_tokens: int
+    shortest_length: float | None
 
 
 class CountsShape(Shape):

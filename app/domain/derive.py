@@ -8,6 +8,7 @@
 """
 
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ from app.domain.run import CANONICAL, Distribution, Floats, MetricValue, Rate, R
 FROM_TTFT = "prompt tokens / TTFT at concurrency 1: front-end and queue are inside"
 # One gap per token within this share: then a chunk is a token and the gaps' percentiles are those of tokens.
 ONE_TOKEN_PER_CHUNK = 0.01
+# From this share of the longest on, lengths count as equal: some answers that end a little early part no clients.
+EQUAL_LENGTHS = 0.98
+SHORTEST_SHARE = 0.01
 
 
 def statistics(values: Floats, definition: str = CANONICAL) -> Distribution | None:
@@ -84,6 +88,29 @@ def request_distributions(samples: RequestSamples) -> dict[str, Distribution]:
         "queue_s": None if samples.queue_s is None else statistics(samples.queue_s[samples.ok]),
     }
     return {key: distribution for key, distribution in found.items() if distribution is not None}
+
+
+def shortest_length(mean: float | None, std: float | None) -> float | None:
+    """The shortest length as a share s of the longest, were they drawn evenly with this mean and standard deviation; 1 for equal ones.
+
+    A uniform law from s·L to L has std/mean = (1 - s) / (1 + s) / √3; a wider spread than any such law counts as the widest.
+    """
+    if not mean or std is None:
+        return None
+    spread = sqrt(3.0) * std / mean
+    share = (1.0 - spread) / (1.0 + spread)
+    return 1.0 if share >= EQUAL_LENGTHS else max(round(share, 3), SHORTEST_SHARE)
+
+
+def with_length_spread(run: Run) -> Run:
+    """The run with the spread of its answers, where it does not say it and has two requests or more, each with its count of tokens."""
+    if run.workload.shortest_length is not None or run.samples is None:
+        return run
+    lengths = run.samples.output_tokens[run.samples.ok]
+    if lengths.size < 2 or not np.all(np.isfinite(lengths)):
+        return run
+    share = shortest_length(float(lengths.mean()), float(lengths.std()))
+    return replace(run, workload=replace(run.workload, shortest_length=share))
 
 
 def itl_from_means(ttft_mean_s: float, e2e_mean_s: float, completed: int, output_tokens: int) -> float | None:

@@ -4,7 +4,7 @@ A point may be changed in one factor at a time: its prompt, its load, its device
 what changed (`attribution`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -46,8 +46,8 @@ class Factor:
     of_point: tuple[str, ...] = ()
 
     def same(self, base: Point, other: Point) -> bool:
-        """Whether the two points agree in it."""
-        asked = all(getattr(base.request, name) == getattr(other.request, name) for name in self.of_request)
+        """Whether the two points agree in it; of lengths that are drawn the means count."""
+        asked = all(_asked(base.request, name) == _asked(other.request, name) for name in self.of_request)
         return asked and all(getattr(base, name) == getattr(other, name) for name in self.of_point)
 
     def words(self, point: Point) -> str:
@@ -73,6 +73,13 @@ FACTORS = (
 )
 
 
+_LENGTHS = ("prompt_tokens", "output_tokens")
+
+
+def _asked(request: Request, name: str) -> object:
+    return round(request.mean_lengths[_LENGTHS.index(name)]) if name in _LENGTHS else getattr(request, name)
+
+
 def _load_words(point: Point) -> str:
     asked = point.request
     if asked.concurrency is not None:
@@ -91,7 +98,7 @@ def _pool_words(point: Point) -> str:
 
 
 _WORDS: Mapping[str, Callable[[Point], str]] = {
-    "prompt_length": lambda point: f"{point.request.prompt_tokens:,} tokens",
+    "prompt_length": lambda point: f"{round(point.request.mean_lengths[0]):,} tokens",
     "context": lambda point: f"{max(point.depth, point.request.cached_prefix_tokens):,} tokens",
     "output_length": lambda point: f"{point.steps + 1:,.6g} tokens",
     "load": _load_words,
@@ -112,13 +119,13 @@ def differing(base: Point, other: Point) -> tuple[Factor, ...]:
     return tuple(factor for factor in FACTORS if not factor.same(base, other))
 
 
-def swapped(base: Point, other: Point, factors: Iterable[Factor]) -> Point:
-    """`base` with these factors as `other` has them."""
-    found = base
-    for factor in factors:
-        asked = replace(found.request, **{name: getattr(other.request, name) for name in factor.of_request})
-        found = replace(found, request=asked, **{name: getattr(other, name) for name in factor.of_point})
-    return found
+def swapped(base: Point, other: Point, factors: Collection[Factor]) -> Point:
+    """`base` with these factors as `other` has them. Lengths that are drawn keep their means where only their spread is swapped."""
+    names = {name for factor in factors for name in factor.of_request}
+    asked = replace(base.request, **{name: getattr(other.request, name) for name in names})
+    means = ((other if name in names else base).request.mean_lengths[place] for place, name in enumerate(_LENGTHS))
+    moved = {name: getattr(other, name) for factor in factors for name in factor.of_point}
+    return replace(base, request=asked.with_mean_lengths(*means), **moved)
 
 
 def price_point(point: Point) -> Prediction:

@@ -4,7 +4,7 @@ Three times are kept for each pass and never mixed: the floor (specified peaks, 
 attainable time (the device's achieved rates) and the expected time (rates, launches, front-end). floor <= attainable <= time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Bound = Literal["compute", "memory", "communication", "overhead"]
@@ -54,6 +54,21 @@ class Request:
     prefill_dp: int | None = None
     prefill_ep: int | None = None
     transfer_bytes_per_s: float | None = None
+
+    @property
+    def mean_share(self) -> float:
+        """The mean of the lengths that are drawn, as a share of the given ones; 1 for a load that is not served."""
+        return 1.0 if self.concurrency is None else (1.0 + self.shortest_length) / 2.0
+
+    @property
+    def mean_lengths(self) -> tuple[float, float]:
+        """Mean tokens of a prompt and of an answer."""
+        return self.prompt_tokens * self.mean_share, self.output_tokens * self.mean_share
+
+    def with_mean_lengths(self, prompt: float, output: float) -> "Request":
+        """The same load with lengths drawn around these means, in whole tokens of the longest."""
+        longest = [max(1, round(mean / self.mean_share)) for mean in (prompt, output)]
+        return replace(self, prompt_tokens=longest[0], output_tokens=longest[1])
 
 
 @dataclass(frozen=True)

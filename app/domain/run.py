@@ -85,6 +85,7 @@ class Workload:
     """What was asked of the server. Token counts per request are means over the requests that succeeded.
 
     `context_depth_tokens` is the context already present before the measured tokens (llama-bench's depth); 0 when there was none.
+    `shortest_length` is the shortest answer as a share of the longest, as if lengths lay evenly between: 1 where all are equal.
     """
 
     prompt_tokens_mean: float | None = None
@@ -96,6 +97,7 @@ class Workload:
     rate_unlimited: bool = False
     context_depth_tokens: int = 0
     dataset: str | None = None
+    shortest_length: float | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.domain.checks.files import TRUNCATED_FILE, UNKNOWN_SCHEMA, cut_off
+from app.domain.derive import with_length_spread
 from app.domain.errors import ImportRefused
 from app.domain.text import clean_text
 from app.formats import (
@@ -98,7 +99,9 @@ def _parsed(importer: Importer, document: Document, tried: tuple[tuple[str, str]
     except ImportRefused as refusal:
         raise ImportRefused(refusal.reason, (*tried, (importer.id, refusal.reason)), refusal.flag) from refusal
     partial = (cut_off(document.cut),) if document.cut else ()
-    done = tuple(replace(storable(run), importer_version=importer.reading_version, flags=(*run.flags, *partial)) for run in runs)
+    done = tuple(
+        replace(storable(with_length_spread(run)), importer_version=importer.reading_version, flags=(*run.flags, *partial)) for run in runs
+    )
     return ParsedFile(importer.id, done, document.warnings)
 
 

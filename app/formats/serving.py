@@ -211,8 +211,10 @@ def per_request(total: int | None, completed: int | None) -> float | None:
     return total / completed if total is not None and completed else None
 
 
-def served_workload(load: Load, totals: TokenTotals, completed: int | None, dataset: str | None) -> Workload:
-    """The load that was offered with the tokens of the requests that succeeded."""
+def served_workload(
+    load: Load, totals: TokenTotals, completed: int | None, dataset: str | None, shortest_length: float | None = None
+) -> Workload:
+    """The load that was offered with the tokens of the requests that succeeded; `shortest_length` where the file says how it draws them."""
     return Workload(
         prompt_tokens_mean=per_request(totals.prompt, completed),
         output_tokens_mean=per_request(totals.output, completed),
@@ -222,6 +224,7 @@ def served_workload(load: Load, totals: TokenTotals, completed: int | None, data
         request_rate_per_s=load.request_rate_per_s,
         rate_unlimited=load.rate_unlimited,
         dataset=dataset,
+        shortest_length=shortest_length,
     )
 
 

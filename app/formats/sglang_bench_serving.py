@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.domain.checks import Evidence, flagged
-from app.domain.derive import statistics, with_request_rates
+from app.domain.derive import SHORTEST_SHARE, statistics, with_request_rates
 from app.domain.run import CANONICAL, Distribution, RequestCounts, Run
 from app.domain.text import duration
 from app.formats.document import Document
@@ -35,6 +35,7 @@ from app.formats.serving import (
 
 ID = "sglang_bench_serving"
 RETOKENISED = "gap between chunks split over the tokens of its re-tokenised text"
+_DRAWN = ("random", "random-ids")
 _NATIVE = frozenset({"sglang", "sglang-native"})
 _ENGINES = (("sglang", "sglang"), ("vllm", "vllm"), ("lmdeploy", "lmdeploy"), ("trt", "tensorrt-llm"))
 _RATES = {
@@ -131,7 +132,8 @@ def _measured(run: Run, record: Record, load: Load) -> Run:
     arrays = read_requests(record, run.duration_s, run.requests.completed, None, gaps_are_tokens=meaning.is_token_gap)
     counts = _counts(run.requests, record, arrays)
     totals = token_totals(record.count("total_input_tokens"), record.count("total_output_tokens"), arrays.samples)
-    workload = served_workload(load, totals, counts.completed, record.text("dataset_name"))
+    drawn = None if arrays.samples is not None else _shortest_drawn(record)
+    workload = served_workload(load, totals, counts.completed, record.text("dataset_name"), drawn)
     together = _latencies(record, meaning, counts.completed, arrays)
     metrics = together.metrics
     warnings = [*run.warnings, *arrays.warnings, *totals.warnings]
@@ -206,8 +208,16 @@ def _counts(counts: RequestCounts, record: Record, arrays: ArrayReading) -> Requ
 
 def _fixed_length(record: Record, key: str) -> float | None:
     """The length asked for, where every request asks for the same: lengths are drawn between ratio x length and length."""
-    fixed = record.raw("dataset_name") in ("random", "random-ids") and record.raw("random_range_ratio") in (1, 1.0)
+    fixed = record.raw("dataset_name") in _DRAWN and record.raw("random_range_ratio") in (1, 1.0)
     return record.positive(key) if fixed else None
+
+
+def _shortest_drawn(record: Record) -> float | None:
+    """The shortest answer asked for as a share of the longest, where the file says that lengths are drawn: one token at least."""
+    ratio, longest = record.number("random_range_ratio"), record.positive("random_output_len")
+    if record.raw("dataset_name") not in _DRAWN or ratio is None or ratio >= 1 or longest is None:
+        return None
+    return max(round(max(ratio, 1.0 / longest), 3), SHORTEST_SHARE)
 
 
 def _engine(backend: str) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from app.domain.checks import Evidence, flagged
-from app.domain.derive import with_request_rates
+from app.domain.derive import shortest_length, with_request_rates
 from app.domain.run import CANONICAL, Distribution, Run, Workload
 from app.domain.text import clean_text
 from app.formats.load import Load
@@ -60,6 +60,11 @@ class StatExport:
         """The average of a metric in the file's unit, None where it has none or writes 0 for it."""
         statistics = self._statistics(tag)
         return None if statistics is None else statistics.positive("avg")
+
+    def spread(self, tag: str) -> float | None:
+        """The standard deviation of a metric in the file's unit, None where it has none."""
+        statistics = self._statistics(tag)
+        return None if statistics is None else statistics.number("std")
 
     def count(self, tag: str) -> int | None:
         """A whole number, None where there is none. Raises ImportRefused when something else stands there."""
@@ -144,6 +149,7 @@ def workload_of(export: StatExport, completed: int | None, load: Load, dataset: 
     return Workload(
         prompt_tokens_mean=prompt,
         output_tokens_mean=output,
+        shortest_length=shortest_length(output, export.spread("output_sequence_length")),
         prompt_tokens_total=first_known(export.count("total_isl"), exact_total(prompt, completed)),
         output_tokens_total=first_known(export.count("total_osl"), exact_total(output, completed)),
         concurrency=load.concurrency,

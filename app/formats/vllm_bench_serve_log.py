@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from app.domain.checks import Evidence
+from app.domain.derive import SHORTEST_SHARE
 from app.domain.errors import ImportRefused
 from app.domain.run import Run
 from app.formats.document import Document
@@ -118,6 +119,7 @@ def _run(block: _Block, arguments: dict[str, object], where: str) -> Run | None:
         return None
     values = {**arguments, **_announced(block.before), **printed}
     run = serving_run(Record(values, where), ID, _lengths_asked(block.before))
+    run = replace(run, workload=replace(run.workload, shortest_length=_shortest_drawn(block.before)))
     notes = (ROUNDED,) if block.complete else (ROUNDED, f"{where}{CUT_OFF}")
     return replace(run, warnings=(*run.warnings, *notes))
 
@@ -197,6 +199,15 @@ def _lengths_asked(text: str) -> Evidence:
         requested_prompt_tokens=longest_in if longest_in == shortest_in else None,
         requested_output_tokens=longest_out if longest_out == shortest_out else None,
     )
+
+
+def _shortest_drawn(text: str) -> float | None:
+    """The shortest answer that the client asks for as a share of the longest, where it says that they are drawn."""
+    match = _last(_LENGTHS, text)
+    if match is None:
+        return None
+    shortest, longest = (float(group) if len(group) < 16 else 0.0 for group in match.groups()[2:])
+    return max(round(shortest / longest, 3), SHORTEST_SHARE) if 0 < shortest < longest else None
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

@@ -98,6 +98,7 @@ def _predict_link(view: RunView) -> str:
         "prompt_tokens": request.prompt_tokens,
         "output_tokens": request.output_tokens,
         "concurrency": request.concurrency,
+        "shortest_length": None if request.concurrency is None or request.shortest_length == 1.0 else request.shortest_length,
         "tp": request.tp,
         "weight_dtype": request.weight_dtype,
         "kv_dtype": request.kv_dtype,
@@ -279,6 +280,7 @@ def _workload(run: Run) -> list[tuple[str, str]]:
         ("Output tokens, mean", count(workload.output_tokens_mean)),
         ("Prompt tokens, all", "" if workload.prompt_tokens_total is None else count(workload.prompt_tokens_total)),
         ("Output tokens, all", "" if workload.output_tokens_total is None else count(workload.output_tokens_total)),
+        ("Answers' lengths", _lengths(workload.shortest_length)),
         ("Context before", f"{workload.context_depth_tokens:,} tokens" if workload.context_depth_tokens else ""),
         ("Clients", "" if workload.concurrency is None else f"{workload.concurrency:,}"),
         ("Request rate", "" if workload.request_rate_per_s is None else f"{number(workload.request_rate_per_s)} a second"),
@@ -291,6 +293,13 @@ def _workload(run: Run) -> list[tuple[str, str]]:
         ("Duration", "" if run.duration_s is None else seconds(run.duration_s)),
     ]
     return [(title, text) for title, text in rows if text]
+
+
+def _lengths(shortest: float | None) -> str:
+    """How far answers lie apart, "" where that is not known."""
+    if shortest is None:
+        return ""
+    return "all equal" if shortest == 1.0 else f"apart as if drawn from {percent(shortest)} to 100 % of the longest"
 
 
 def _outcomes(requests: RequestCounts) -> str:

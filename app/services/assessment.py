@@ -107,9 +107,7 @@ def request_of(run: Run, architecture: ModelArchitecture, engine: EngineProfile 
     workload, running = run.workload, _running(run)
     tp, ep, dp = _spread(run, architecture)
     together = run.load_mode == "static_batch"
-    return Request(
-        prompt_tokens=max(1, round(workload.prompt_tokens_mean or 1)),
-        output_tokens=max(1, round(workload.output_tokens_mean or 1)),
+    asked = Request(
         batch=running if together else 1,
         concurrency=running if running > 1 and not together else None,
         requests_per_client=_rounds(run, running),
@@ -121,7 +119,9 @@ def request_of(run: Run, architecture: ModelArchitecture, engine: EngineProfile 
         kv_dtype=number_format(run.kv_dtype, "kv_dtype").key if run.kv_dtype else "bf16",
         engine=engine.slug if engine else None,
         calibration=_mode(architecture),
+        shortest_length=1.0 if workload.shortest_length is None else workload.shortest_length,
     )
+    return asked.with_mean_lengths(workload.prompt_tokens_mean or 1, workload.output_tokens_mean or 1)
 
 
 def price_like(

@@ -17,6 +17,7 @@ def nearest(found: Answer) -> tuple[Near, ...]:
     request = found.prediction.request
     if request.calibration == "textbook":
         return ()
+    prompt, output = (max(1, round(mean)) for mean in request.mean_lengths)
     asked = Point(
         model=found.model.slug,
         hardware=found.hardware.slug,
@@ -24,8 +25,8 @@ def nearest(found: Answer) -> tuple[Near, ...]:
         weight_dtype=number_format(request.weight_dtype).key,
         devices=request.tp * request.pp * request.dp,
         sequences=request.concurrency or request.batch,
-        prompt_tokens=request.prompt_tokens,
-        output_tokens=request.output_tokens,
+        prompt_tokens=prompt,
+        output_tokens=output,
     )
     return _measured().nearest(asked)
 

@@ -101,6 +101,7 @@ def _workload(run: Run) -> dict[str, Any]:
         "request_rate_per_s": number(workload.request_rate_per_s),
         "rate_unlimited": workload.rate_unlimited,
         "context_depth_tokens": workload.context_depth_tokens,
+        "shortest_length": number(workload.shortest_length),
         "dataset": workload.dataset,
     }
 

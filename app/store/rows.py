@@ -30,7 +30,7 @@ from app.store.types import MAX_INT64, finite, storable_json, storable_name, sto
 
 _RUN_TEXTS = ("format", "engine", "engine_version", "model", "hardware", "weight_dtype", "kv_dtype", "load_mode", "measured_at")
 _RUN_INTEGERS = ("devices", "tp", "pp", "ep", "dp")
-_WORKLOAD_FLOATS = ("prompt_tokens_mean", "output_tokens_mean", "request_rate_per_s")
+_WORKLOAD_FLOATS = ("prompt_tokens_mean", "output_tokens_mean", "request_rate_per_s", "shortest_length")
 _WORKLOAD_INTEGERS = ("prompt_tokens_total", "output_tokens_total", "concurrency")
 _COUNTS = ("sent", "completed", "failed")
 VALUE = "value"
@@ -212,6 +212,7 @@ def _workload(row: RunRow) -> Workload:
         rate_unlimited=row.rate_unlimited,
         context_depth_tokens=row.context_depth_tokens,
         dataset=row.dataset,
+        shortest_length=row.shortest_length,
     )
 
 

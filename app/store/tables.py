@@ -154,6 +154,7 @@ class RunRow(Table, table=True):
     rate_unlimited: bool = False
     context_depth_tokens: int = Field(default=0, sa_type=BigInteger)
     dataset: str | None = Field(default=None, sa_type=CleanText)
+    shortest_length: float | None = Field(default=None, sa_type=FiniteDouble)
     requests_sent: int | None = Field(default=None, sa_type=BigInteger)
     requests_completed: int | None = Field(default=None, sa_type=BigInteger)
     requests_failed: int | None = Field(default=None, sa_type=BigInteger)

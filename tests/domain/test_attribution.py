@@ -195,6 +195,19 @@ def test_all_factors_swapped_is_the_other_point() -> None:
     assert swapped(point(), far, FACTORS) == far
 
 
+def test_a_spread_of_lengths_is_no_other_length() -> None:
+    """265 tokens on average, equal or drawn from 0.06 to 1 of 500: only the load differs, and swapping it keeps the means."""
+    equal, drawn = point(concurrency=8, prompt_tokens=265), point(concurrency=8, prompt_tokens=500, shortest_length=0.06)
+    drawn = replace(drawn, request=drawn.request.with_mean_lengths(265, 300), steps=equal.steps)
+    assert [factor.key for factor in differing(equal, drawn)] == ["load"]
+    load = [factor for factor in FACTORS if factor.key == "load"]
+    prompt = [factor for factor in FACTORS if factor.key == "prompt_length"]
+    assert swapped(equal, drawn, load) == drawn
+    assert swapped(equal, drawn, prompt) == equal
+    assert swapped(equal, drawn, load).request.prompt_tokens == 500
+    assert prompt[0].words(drawn) == "265 tokens"
+
+
 CROWDS: list[dict[str, Any]] = [
     {"concurrency": None, "batch": 1},
     {"concurrency": None, "batch": 8},

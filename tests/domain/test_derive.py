@@ -8,11 +8,13 @@ from app.domain.derive import (
     aggregate_rates,
     itl_from_means,
     request_distributions,
+    shortest_length,
     statistics,
     steady_window,
     token_weighted_itl,
     tokens_per_chunk,
     tpot_values,
+    with_length_spread,
     with_request_rates,
 )
 from app.domain.run import CANONICAL, Distribution, Rate, RequestSamples, Run, Workload
@@ -169,3 +171,34 @@ def test_steady_window_is_from_first_to_last_moment_with_all_clients_busy() -> N
 def test_no_steady_window_without_start_times_or_enough_requests() -> None:
     assert steady_window(samples([0.1], [1.0], [5]), 1) is None
     assert steady_window(samples([0.1], [1.0], [5], start=[0.0]), 2) is None
+
+
+def test_how_far_lengths_lie_apart() -> None:
+    # Drawn evenly from 50 to 100: mean 75, standard deviation 50 / sqrt(12) = 14.434.
+    assert shortest_length(75.0, 14.434) == 0.5
+    # From 1 to 128: 1/128 = 0.0078, and 0.01 is as far as it goes; a wider spread than any even one is as wide.
+    assert shortest_length(64.5, 127 / 12**0.5) == 0.01
+    assert shortest_length(100.0, 400.0) == 0.01
+    # (1 - 0.0087) / (1 + 0.0087) = 0.983: a few that end early part no clients.
+    assert shortest_length(200.0, 1.0) == 1.0
+    assert shortest_length(200.0, 0.0) == 1.0
+    assert shortest_length(200.0, None) is None
+    assert shortest_length(None, 1.0) is None
+
+
+def test_the_spread_of_answers_is_that_of_the_requests_that_succeeded() -> None:
+    def spread(output: list[float], **rest: list[bool]) -> float | None:
+        times = [1.0] * len(output)
+        run = Run(format="x", samples=samples(times, [2.0] * len(output), output, **rest))
+        return with_length_spread(run).workload.shortest_length
+
+    # 50 and 100: mean 75, deviation 25; 1/3 * sqrt(3) = 0.577; 0.4226 / 1.5774 = 0.268.
+    assert spread([50.0, 100.0]) == 0.268
+    assert spread([50.0, 100.0, 50.0], ok=[True, False, True]) == 1.0
+    assert spread([100.0]) is None
+    assert spread([100.0, np.nan]) is None
+
+
+def test_a_spread_that_the_file_states_stays() -> None:
+    run = Run(format="x", workload=Workload(shortest_length=0.3), samples=samples([1.0, 1.0], [2.0, 2.0], [8.0, 8.0]))
+    assert with_length_spread(run).workload.shortest_length == 0.3

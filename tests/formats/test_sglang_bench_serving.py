@@ -128,6 +128,22 @@ def test_lengths_are_compared_only_where_they_are_fixed() -> None:
     assert "short_outputs_eos" not in names(native(random_output_len=64, random_range_ratio=0.0))
 
 
+@pytest.mark.parametrize(
+    ("ratio", "dataset", "shortest"),
+    [
+        # From ratio x length to length, and one token of 64 at least; a dataset of conversations draws nothing.
+        (0.0, "random", 0.016),
+        (0.5, "random-ids", 0.5),
+        (1.0, "random", None),
+        (0.0, "sharegpt", None),
+        (None, "random", None),
+    ],
+)
+def test_lengths_that_are_drawn(ratio: float | None, dataset: str, shortest: float | None) -> None:
+    run = native(random_output_len=64, random_range_ratio=ratio, dataset_name=dataset)
+    assert run.workload.shortest_length == shortest
+
+
 def test_vllm_server_measured_by_this_client() -> None:
     run = native(backend="vllm")
     assert run.engine == "vllm"

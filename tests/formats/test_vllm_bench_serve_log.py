@@ -1,6 +1,7 @@
 """The console log of vLLM bench serve: blocks, progress bars, arguments, rounding, a log that is cut off."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from app.domain.run import Rate, RequestCounts
 from app.formats import ParsedFile, read_runs
 from app.formats.vllm_bench_serve_log import CUT_OFF, ROUNDED
 
+DATA = Path(__file__).resolve().parents[1] / "data"
 Reader = Callable[[str], ParsedFile]
 
 
@@ -43,6 +45,14 @@ def test_figures_of_a_block(read_data: Reader) -> None:
     # In the second the gaps are a quarter above TPOT: no ITL.
     assert "itl_s" not in second.metrics
     assert ROUNDED in first.warnings
+
+
+def test_lengths_that_the_client_draws() -> None:
+    text = (DATA / "vllm_bench_serve_log" / "two_blocks.log").read_bytes()
+    drawn = text.replace(b"output_len from [64, 64]", b"output_len from [16, 112]")
+    # 16 / 112 = 0.143; equal ones may still end early, so that they say nothing.
+    assert [run.workload.shortest_length for run in read_runs("a.log", drawn).runs] == [0.143, 0.143]
+    assert [run.workload.shortest_length for run in read_runs("a.log", text).runs] == [None, None]
 
 
 def test_a_log_that_is_cut_off_says_so(read_data: Reader) -> None:

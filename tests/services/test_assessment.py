@@ -139,3 +139,17 @@ def test_ranks_play_no_part_in_a_dense_model() -> None:
     found = assess(served(clients=16, tp=2, dp=4, ep=8, devices=8), LLAMA, H100)
     assert found.prediction is not None
     assert (found.prediction.request.tp, found.prediction.request.ep, found.prediction.request.dp) == (2, 1, 1)
+
+
+def test_answers_of_different_length_do_not_come_in_waves() -> None:
+    """SGLang computes prompts alone: equal requests stay together and wait for one another, drawn ones for half a step or so."""
+    run = served(itl=0.01, clients=32, engine="sglang")
+    drawn = replace(run, workload=replace(run.workload, shortest_length=0.25))
+    equal, apart = (assess(one, LLAMA, H100, CATALOG.engines["sglang"]).prediction for one in (run, drawn))
+    assert equal is not None
+    assert apart is not None
+    # Means of 2,000 and 300 tokens are drawn up to 3,200 and 480: (1 + 0.25) / 2 of those.
+    assert (apart.request.prompt_tokens, apart.request.output_tokens, apart.request.shortest_length) == (3200, 480, 0.25)
+    assert apart.prefill.flops == pytest.approx(equal.prefill.flops, rel=1e-9)
+    assert apart.decode.bytes == pytest.approx(equal.decode.bytes, rel=1e-9)
+    assert apart.queue_s < 0.5 * equal.queue_s

@@ -116,7 +116,7 @@ def a_run() -> NewRun:
         measured_at="client",
         token_count_source="server",
         label="nightly",
-        workload=Workload(2000.0, 300.0, 2_000_000, 300_000, 32, None, rate_unlimited=True, dataset="random"),
+        workload=Workload(2000.0, 300.0, 2_000_000, 300_000, 32, None, rate_unlimited=True, dataset="random", shortest_length=0.25),
         requests=RequestCounts(sent=1000, completed=999, failed=1),
         metrics={
             "ttft_s": Distribution(mean=0.095, p50=0.094, p99=0.12, n=999, origin="samples"),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.domain.derive import EQUAL_LENGTHS
 from app.domain.errors import InvalidRequest
 from app.domain.prediction import Request
 from app.domain.schedule import Schedule
@@ -215,3 +216,17 @@ def test_a_kernel_that_was_kept_or_has_run_is_ready(monkeypatch: pytest.MonkeyPa
     assert forms.is_ready()
     monkeypatch.setattr(forms, "can_compile", lambda: False)
     assert not forms.is_ready()
+
+
+def test_waves_hold_while_lengths_count_as_equal_and_dissolve_beyond() -> None:
+    """Prefill alone: clients that stay together wait for the others' prompts. From EQUAL_LENGTHS of the longest on they do."""
+
+    def ttft(shortest: float) -> float:
+        longest = 2 / (1 + shortest)
+        load = ServedLoad(round(1000 * longest), round(128 * longest), clients=32, shortest_length=shortest)
+        alone = Schedule(prefill_alone=True)
+        return Simulator.of(LLAMA_8B, SERVER, Request(), engine=ENGINE, schedule=alone).run(load).ttft.mean
+
+    equal = ttft(1.0)
+    assert ttft(EQUAL_LENGTHS) == pytest.approx(equal, rel=0.1)
+    assert ttft(0.8) < 0.85 * equal

@@ -3,15 +3,17 @@
 Five factors move rates and fixed times; how an engine's waits and kernels bend over load and length they do not tell, and neighbours share
 it. So the logarithm of measured over predicted is interpolated with a Gaussian process of mean 0 (kriging):
 
-    f(q) = Σ w_i·k(q, i)     k = S²·(1 + d)·exp(-d)·(1 for the same model, M for another)     d = √3·distance/D
+    f(q) = Σ w_i·k(q, i)     k = S²·(1 + d)·exp(-d)·(1 for the same model, M for another)     d = √3·sqrt(Σ (x/D)²)
     w = (K + diag(N²/g))^-1·r
 
-with the distance in doublings of clients, prompt, answer, cached prefix and devices, r the points' own logarithms and g Student's weights,
-so that one wild run pulls little. S, D and M are what the published measurements' own remainders show, D (of a phase) chosen on half of
-the groups of engine, device and weight format; N is what repeated runs differ by. Far from every point f is 0 and a prediction stays where
-the factors put it. Source: C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning (2006), sections 2.2 and 4.2 (the
-Matérn covariance of 3/2: waits and kernels bend over load and length without a corner at each point); S, D and M:
-`python -m benchmarks.accuracy`.
+with x in doublings of clients, prompt, answer, cached prefix, devices, stages and expert ranks, r the points' own logarithms and g
+Student's weights, so that one wild run pulls little. S, D and M are what the published measurements' own remainders show, D of a phase
+and a direction: another placement is another story after fewer doublings than another load, and what a first token's wait leaves is alike
+over most loads. Chosen on those rows, D by direction lowers what is left of further tokens and of mixtures' first ones; dense first
+tokens stay where they were. N is what repeated runs differ by. Far from every point f is 0 and a prediction stays where the factors put
+it. Source: C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning (2006), sections 2.2 and 4.2 (the Matérn
+covariance of 3/2: waits and kernels bend over load and length without a corner at each point); S, D and M: `python -m
+benchmarks.accuracy`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +27,11 @@ from app.domain.request_rules import Load
 from app.domain.work import Quantity
 
 SPREAD, OTHER_MODEL = 0.6, 0.5
-DOUBLINGS: Mapping["Phase", float] = {"decode": 4.0, "prefill": 6.0}
+# D of clients, prompt, answer, cached prefix, devices of a stage, stages, expert ranks.
+DOUBLINGS: Mapping["Phase", tuple[float, ...]] = {
+    "decode": (4.0, 4.0, 4.0, 4.0, 2.5, 2.5, 2.5),
+    "prefill": (9.0, 6.0, 8.0, 6.0, 4.0, 4.0, 4.0),
+}
 # Mean differences of repeated runs (3.3 % of a further token, 8.8 % of a first one), as in the design's performance model, section 6.
 NOISE: Mapping["Phase", float] = {"decode": 0.033, "prefill": 0.088}
 _PREFIX_TOKENS = 1000.0  # a cached prefix counts from here on
@@ -51,9 +57,9 @@ class Remainder:
         first: Quantity = 0.0
         further: Quantity = 0.0
         for name, there, one, other in zip(self.models, self.places, self.first, self.further, strict=True):
-            far, like = _distance(here, there), 1.0 if name == model else OTHER_MODEL
-            first = first + one * like * _near(far, "prefill")
-            further = further + other * like * _near(far, "decode")
+            like = 1.0 if name == model else OTHER_MODEL
+            first = first + one * like * _near(here, there, "prefill")
+            further = further + other * like * _near(here, there, "decode")
         return np.exp(first), np.exp(further)
 
 
@@ -84,22 +90,16 @@ def covariance(models: Sequence[str], places: Sequence[tuple[float, ...]], phase
     """How alike the remainders of a phase at points are expected to be [points, points], before anything is measured."""
     columns = np.array(places, dtype=np.float64).T
     names = np.array(models)
-    near = np.asarray(_near(_distance(tuple(columns[:, :, None]), tuple(columns[:, None, :])), phase))
+    near = np.asarray(_near(tuple(columns[:, :, None]), tuple(columns[:, None, :]), phase))
     found: Floats = np.where(names[:, None] == names[None, :], near, OTHER_MODEL * near)
     return found
 
 
-def _distance(here: Place, there: Place) -> Quantity:
-    """Doublings between two questions."""
+def _near(here: Place, there: Place, phase: Phase) -> Quantity:
+    """The covariance of two questions about one model."""
     square: Quantity = 0.0
-    for one, other in zip(here, there, strict=True):
-        square = square + (one - other) ** 2
-    found: Quantity = np.sqrt(square)
-    return found
-
-
-def _near(distance: Quantity, phase: Phase) -> Quantity:
-    """The covariance of two points of one model."""
-    far = np.sqrt(3.0) * distance / DOUBLINGS[phase]
+    for one, other, doublings in zip(here, there, DOUBLINGS[phase], strict=True):
+        square = square + ((one - other) / doublings) ** 2
+    far = np.sqrt(3.0 * square)
     found: Quantity = SPREAD**2 * (1.0 + far) * np.exp(-far)
     return found

@@ -16,9 +16,9 @@ _LEAST_READ, _COMPUTE, _MOST_LAYER_S, _MOST_STEP_S, _MOST_INTERFERENCE = 0.4, (0
 class Scalars:
     """Factors (1: as the profile says), floats or arrays for a fit that prices many settings at once.
 
-    `read` multiplies the bandwidth that reads of weights, experts and caches reach, `compute` the e_c of products, `layers` the fixed times
-    of layers and collectives, `steps` what the host does (scheduler, front-end), `interference` the share of other requests' prefills
-    between two tokens.
+    `read` multiplies the bandwidth that reads of weights, experts and caches reach, `compute` the e_c of products, `layers` the fixed
+    times of layers and collectives, `steps` what the host does (scheduler, its looks, front-end), `interference` the share of other
+    requests' prefills between two tokens.
     """
 
     read: Quantity = 1.0
@@ -54,6 +54,7 @@ class Scalars:
             sequence_layer_s=self.layers * rates.sequence_layer_s,
             front_end_s=self.steps * rates.front_end_s,
             serial_front_end_s=self.steps * rates.serial_front_end_s,
+            admission_steps=self.steps * rates.admission_steps,
             interference=np.minimum(self.interference * rates.interference, np.maximum(_MOST_INTERFERENCE, rates.interference)),
         )
 

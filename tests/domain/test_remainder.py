@@ -43,7 +43,7 @@ def test_one_point_is_met_nearly_and_fades_with_distance() -> None:
     # Two doublings of clients away (1 + d)·exp(-d) of it is left, d = √3·2/D, of another model M times that: of a first token, whose D is
     # longer, more than of a further one.
     for phase, place in (("prefill", 0), ("decode", 1)):
-        far = np.sqrt(3.0) * 2.0 / {"prefill": 6.0, "decode": 4.0}[phase]
+        far = np.sqrt(3.0) * 2.0 / {"prefill": 9.0, "decode": 4.0}[phase]
         share = (1.0 + far) * np.exp(-far)
         assert np.log(float(found.factors("a", at(32))[place])) == pytest.approx(LOG * share, rel=1e-3)
         assert np.log(float(found.factors("b", at(32))[place])) == pytest.approx(LOG * share * OTHER_MODEL, rel=1e-3)

@@ -36,7 +36,7 @@ class EngineProfile:
     top in layers with experts or a recurrent state. `expert_traffic` (c_tr) is bytes per token, chosen expert and hidden element.
     `sequence_layer_s` is what each running sequence adds to a layer (its share of attention and its bookkeeping on the device);
     `step_s` and `per_sequence_s` (seq) are the scheduler's, `front_end_s` (α) runs in parallel and `serial_front_end_s` (f) one request
-    at a time. `all_reduce_alpha_s` (α_ar) starts a collective, `send_s` (h) a transfer between pipeline stages.
+    at a time. `all_reduce_alpha_s` (α_ar) is one of the log2(G) rounds of a collective, `send_s` (h) a transfer between pipeline stages.
     `prefill_floor_per_layer_s` (o_pf) and `prefill_floor_per_expert_layer_s` (o_pfx): a pass with prompt tokens takes at least the first
     for each layer and the second for each with experts; such a pass runs in pieces of `micro_batch_tokens` tokens, and `fill_tokens` (n0)
     are lost in each until the units are filled: e·u/(u + n0) for a piece of u tokens. `admission_steps` (n_a): decode steps that a request

@@ -13,7 +13,6 @@ Every function takes floats or numpy arrays. Source: the design's performance mo
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from app.domain.architecture import ModelArchitecture
 from app.domain.constants import default
@@ -291,8 +290,8 @@ def _link_terms(
     bus = bus_bytes_per_s(rates, devices)
     if np.any(devices > 1):
         local = numbers.of_one_rank(placement.dp).tokens
-        alone = _collective(rates, all_reduce_bytes(architecture, local, element, placement.tp), bus_bytes_per_s(rates, tp), tp > 1)
-        together = _collective(rates, all_reduce_bytes(architecture, numbers.tokens, element, placement.devices), bus, devices > 1)
+        alone = _collective(rates, all_reduce_bytes(architecture, local, element, placement.tp), bus_bytes_per_s(rates, tp), tp)
+        together = _collective(rates, all_reduce_bytes(architecture, numbers.tokens, element, placement.devices), bus, devices)
         shared = np.where(dp > 1, 0.0, together)
         gathered = np.where(dp > 1, together, 0.0)
         spread = np.asarray((dp > 1) & (np.asarray(placement.ep) > 1))
@@ -306,7 +305,7 @@ def _link_terms(
                 for group in architecture.groups
                 if group.experts
             )
-            twice = 2.0 * mixing * rates.all_reduce_alpha_s + exchanged / bus
+            twice = 2.0 * mixing * rates.all_reduce_alpha_s * _rounds(devices) + exchanged / bus
             terms.append(_communication("all_to_all", np.where(spread, twice, 0.0)))
     if np.any(np.asarray(placement.pp) > 1):
         stage_link = bus_bytes_per_s(rates, devices * np.asarray(placement.pp))
@@ -315,10 +314,16 @@ def _link_terms(
     return terms
 
 
-def _collective(rates: Rates, moved: Quantity, bus: Quantity, needed: npt.NDArray[np.bool_]) -> Quantity:
-    """Seconds of one all-reduce where one is needed, else 0."""
-    time: Quantity = np.where(needed, rates.all_reduce_alpha_s + moved / bus, 0.0)
+def _collective(rates: Rates, moved: Quantity, bus: Quantity, devices: Quantity) -> Quantity:
+    """Seconds of one all-reduce between so many devices, 0 for one: α·log2(G) + bytes over the bus."""
+    time: Quantity = np.where(np.asarray(devices) > 1, rates.all_reduce_alpha_s * _rounds(devices) + moved / bus, 0.0)
     return time
+
+
+def _rounds(devices: Quantity) -> Quantity:
+    """Rounds in which every device has heard of every other, log2(G): what has no bytes to move still waits so often."""
+    rounds: Quantity = np.log2(np.maximum(devices, 1.0))
+    return rounds
 
 
 def bus_bytes_per_s(rates: Rates, devices: Quantity) -> Quantity:

@@ -2,8 +2,8 @@
 
 Served load: constants of an engine, which dense models and mixtures share (one front-end, one scheduler, one set of collectives), what a
 class of models adds to them, what a precision on a generation of devices adds in all engines alike, and in one. Single streams: constants
-of an engine, of a weight-bit class in all engines alike and in one, of a kind of device, and of such weights on it. What engines share is
-where a fit without rows of its own stands; an entry of the catalog is made only for what an engine has rows of.
+of an engine, of a weight-bit class in all engines alike and in one, of a kind of device and its generation, and of such weights on it.
+What engines share is where a fit without rows of its own stands; an entry of the catalog is made only for what an engine has rows of.
 """
 
 from collections import defaultdict
@@ -69,6 +69,11 @@ def device_kind_of(one: Asked) -> Hashable:
     return kind_of_device(one.hardware)
 
 
+def generation_of(one: Asked) -> Hashable:
+    """Kind of device and generation of its arithmetic, in all engines alike: kernels reach less of a newer one's peak."""
+    return kind_of_device(one.hardware), narrowest_units(one.hardware)
+
+
 def model_of(one: Asked) -> Hashable:
     """The shapes of the model, whatever its name: a distillate or a second label is the same model."""
     return one.architecture.groups
@@ -92,6 +97,7 @@ STREAM_LEVELS = (
     Level(any_engine_bits_of, 0.5),
     Level(bits_of, 0.5),
     Level(device_kind_of, 0.3),
+    Level(generation_of, 0.3),
     Level(bits_on_kind_of, 0.3),
 )
 STREAMS = Settings((STREAM_SCALE,), STREAM_LEVELS, steps=25)

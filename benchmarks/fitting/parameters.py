@@ -62,11 +62,13 @@ class Parameters:
         return np.asarray((values > low) & (values < high), dtype=np.float64)
 
 
+# What share of its bandwidth a device reaches in a plain read is known from measurements of reads alone, to a few percent; let free, it
+# made up for times that are no reading.
 SERVED = Parameters(
     (
-        Parameter("e_b", 0.4, 1.0, 0.9, 0.15),
+        Parameter("e_b", 0.4, 1.0, 0.9, 0.05),
         Parameter("e_bx", 0.4, 1.0, 0.9, 0.15),
-        Parameter("e_kv", 0.3, 1.0, 0.85, 0.2),
+        Parameter("e_kv", 0.3, 1.0, 0.85, 0.1),
         Parameter("e", 0.3, 2.0, 1.0, 0.35),
         Parameter("e_x", 0.05, 2.0, 0.5, 0.7),
         Parameter("layer", 2e-6, 100e-6, 25e-6, 0.5),

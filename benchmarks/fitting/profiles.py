@@ -161,12 +161,12 @@ def entry(bands: Bands, places: npt.NDArray[np.int64], values: Floats, stream: b
 def groups(asked: Sequence[Asked], engine: str, stream: bool) -> list[Group]:
     """Groups of an engine's rows, narrow ones first and each kind by its rows: what goes for a question is the first that holds.
 
-    Experts or not with the generation and weight format of a served row, with the weight bits and kind of device of a stream; then what
-    is left for weights or devices that no group has: the class of models (a stream's weight bits too).
+    Experts or not with the generation and weight format of a served row, with the weight bits, kind and generation of the device of a
+    stream; then what is left for weights or devices that no group has: the class of models (a stream's kind of device and weight bits too).
     """
     narrow = _stream_conditions if stream else _served_conditions
     kinds: list[Callable[[Asked], dict[str, Any]]] = (
-        [narrow, _bits_conditions, _class_conditions] if stream else [narrow, _class_conditions]
+        [narrow, _kind_conditions, _bits_conditions, _class_conditions] if stream else [narrow, _class_conditions]
     )
     found: list[Group] = []
     for kind in kinds:
@@ -177,7 +177,14 @@ def groups(asked: Sequence[Asked], engine: str, stream: bool) -> list[Group]:
                 by_key.setdefault(repr(conditions), (conditions, []))[1].append(place)
         mine = [Group(np.array(places), conditions) for conditions, places in by_key.values()]
         found += sorted(mine, key=lambda group: -len(group.places))
-    return found
+    return [group for group in found if not _one_generation(group, found)]
+
+
+def _one_generation(group: Group, found: Sequence[Group]) -> bool:
+    """Whether a group of one generation holds all rows of its kind of device: the group of the kind says it all then."""
+    kind = {key: value for key, value in group.conditions.items() if key != "units"}
+    alike = (other for other in found if other.conditions == kind and "device" in kind and kind != group.conditions)
+    return any(len(other.places) == len(group.places) for other in alike)
 
 
 def _served_conditions(one: Asked) -> dict[str, Any]:
@@ -185,6 +192,10 @@ def _served_conditions(one: Asked) -> dict[str, Any]:
 
 
 def _stream_conditions(one: Asked) -> dict[str, Any]:
+    return {**_kind_conditions(one), "units": narrowest_units(one.hardware)}
+
+
+def _kind_conditions(one: Asked) -> dict[str, Any]:
     return {"experts": one.experts, "weights": [one.bits], "device": kind_of_device(one.hardware)}
 
 
@@ -242,7 +253,7 @@ HEADER = """# Engines: what each adds to a pass, or keeps of a device's rates.
 #   alu_operations_per_weight     plain operations that unpacking and multiplying a weight costs, at the fp32 rate
 #   launch_us, quantised_…        t0 of a matrix product        per_layer_us, per_expert_…   fixed time of a layer
 #   step_us                       scheduler, per step           per_sequence_us, sequence_layer_us   per running sequence, and in each layer
-#   front_end_us, serial_…        per request, in TTFT          all_reduce_alpha_us   start of a collective
+#   front_end_us, serial_…        per request, in TTFT          all_reduce_alpha_us   a round of a collective
 #   prefill_floor_per_layer_us    least time of a layer in a pass with prompt tokens (such passes are not graph-captured), and
 #   …_per_expert_layer_us         what one with experts adds to it
 #   admission_steps               decode steps that a request waits, on average, until the scheduler looks for new ones

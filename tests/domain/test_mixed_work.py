@@ -143,19 +143,20 @@ def collectives(cost: PassCost) -> dict[str, float]:
 
 
 def test_collectives_by_placement() -> None:
-    alpha, bus, hidden = 5e-6, 0.75 * 4.5e11, 2880
+    alpha, bus, hidden = 2.5e-6, 0.75 * 4.5e11, 2880
 
     def decode(**sizes: int) -> dict[str, float]:
         return collectives(predict(MIXTURE, SERVER, Request(batch=16, weight_dtype="mxfp4", **sizes)).decode)
 
+    # eight devices have heard of one another after three rounds, two after one
     ring = 2 * 7 / 8 * hidden * 2 / bus
-    assert decode(tp=8) == {"all_reduce": pytest.approx(72 * (alpha + 16 * ring))}
+    assert decode(tp=8) == {"all_reduce": pytest.approx(72 * (3 * alpha + 16 * ring))}
     # each attention rank alone, then all eight gather and scatter what the experts need
-    assert decode(dp=8) == {"all_reduce": 0.0, "gather_scatter": pytest.approx(36 * (alpha + 16 * ring))}
+    assert decode(dp=8) == {"all_reduce": 0.0, "gather_scatter": pytest.approx(36 * (3 * alpha + 16 * ring))}
     # experts of their own: each device sends its two tokens to four experts and takes them back
     exchange = decode(dp=8, ep=8)
     assert exchange["gather_scatter"] == 0.0
-    assert exchange["all_to_all"] == pytest.approx(36 * (2 * alpha + 4 * 2 * ring))
+    assert exchange["all_to_all"] == pytest.approx(36 * (2 * 3 * alpha + 4 * 2 * ring))
     # tp inside a rank reduces the rank's own tokens
     half = 2 * 1 / 2 * hidden * 2 / bus
     assert decode(tp=2, dp=4)["all_reduce"] == pytest.approx(36 * (alpha + 4 * half))

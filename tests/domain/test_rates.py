@@ -26,7 +26,7 @@ def test_default_constants() -> None:
     assert (found.gemm_efficiency, found.weight_efficiency, found.kv_efficiency) == (0.75, 0.86, 0.85)
     assert found.launch_s == 3e-6
     assert found.per_layer_s == pytest.approx(20e-6)
-    assert (found.step_s, found.per_sequence_s, found.front_end_s, found.all_reduce_alpha_s) == (0.5e-3, 5e-6, 15e-3, 5e-6)
+    assert (found.step_s, found.per_sequence_s, found.front_end_s, found.all_reduce_alpha_s) == (0.5e-3, 5e-6, 15e-3, 2.5e-6)
     assert found.bus_bytes_per_s == 0.75e10
     assert found.ridge_peak == 10
     assert found.ridge_achieved == pytest.approx(0.75e12 / 0.86e11)
@@ -68,7 +68,7 @@ def test_no_efficiency_exceeds_the_specification() -> None:
     eager = EngineProfile("x", "X", compute_efficiency={"any": 1.6}, weight_bandwidth_efficiency={"any": 1.2}, cuda_graphs=False)
     found = rates(SERVER, engine=eager)
     assert (found.gemm_efficiency, found.weight_efficiency) == (1.0, 1.0)
-    assert found.all_reduce_alpha_s == 21e-6
+    assert found.all_reduce_alpha_s == 10.5e-6
 
 
 @pytest.mark.parametrize(("bits", "expected"), [(4.5, "4bit"), (6.5633, "4bit"), (8, "8bit"), (8.5, "8bit"), (16, "16bit"), (32, "16bit")])

@@ -73,10 +73,11 @@ def test_terms_add_up_to_the_time_exactly() -> None:
 
 def test_collectives_and_sends() -> None:
     assert priced().cost().comm_s == 0
-    # two all-reduces in each of 2 layers: 5 us + 2*(1/2)*6*8*2 bytes / 0.75e10
-    assert priced(tp=2).cost().comm_s == pytest.approx(4 * (5e-6 + 96 / 0.75e10))
-    # one send between two stages: 5 us + 6*8*2 bytes / 0.75e10
-    assert priced(pp=2).cost().comm_s == pytest.approx(5e-6 + 96 / 0.75e10)
+    # two all-reduces in each of 2 layers: one round of 2.5 us + 2*(1/2)*6*8*2 bytes / 0.75e10; of four devices two rounds, 2*(3/4)
+    assert priced(tp=2).cost().comm_s == pytest.approx(4 * (2.5e-6 + 96 / 0.75e10))
+    assert priced(tp=4).cost().comm_s == pytest.approx(4 * (5e-6 + 144 / 0.75e10))
+    # one send between two stages: 2.5 us + 6*8*2 bytes / 0.75e10
+    assert priced(pp=2).cost().comm_s == pytest.approx(2.5e-6 + 96 / 0.75e10)
     together = priced(tp=2, pp=2).cost()
     assert [term.name for term in together.terms if term.part == "communication"] == ["all_reduce", "stage_send"]
     assert {term.bound for term in together.terms if term.part == "communication"} == {"communication"}

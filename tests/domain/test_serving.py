@@ -86,14 +86,14 @@ def test_tensor_parallel_halves_the_bytes_and_adds_collectives() -> None:
     one, two = ask(), ask(tp=2)
     assert two.decode.part_s("weights") == pytest.approx(one.decode.part_s("weights") / 2, rel=0.01)
     assert [term.name for term in two.decode.terms if term.part == "communication"] == ["all_reduce"]
-    # 64 all-reduces of 5 us and 2*(1/2)*4096*2 bytes over 0.75 of the link
-    assert two.decode.comm_s == pytest.approx(64 * (5e-6 + 8192 / (0.75 * 4.5e11)))
+    # 64 all-reduces of one round, 2.5 us, and 2*(1/2)*4096*2 bytes over 0.75 of the link
+    assert two.decode.comm_s == pytest.approx(64 * (2.5e-6 + 8192 / (0.75 * 4.5e11)))
     assert two.memory.weight_bytes == one.memory.weight_bytes / 2
 
 
 def test_pipeline_stages_follow_one_another() -> None:
     one, two = ask(), ask(pp=2)
-    assert two.decode.time_s == pytest.approx(one.decode.time_s + 5e-6 + 8192 / (0.75 * 4.5e11))
+    assert two.decode.time_s == pytest.approx(one.decode.time_s + 2.5e-6 + 8192 / (0.75 * 4.5e11))
     assert two.memory.weight_bytes == one.memory.weight_bytes / 2
     assert any("pipeline stages one after another" in sentence for sentence in two.assumptions)
 

@@ -53,7 +53,7 @@ def test_a_lost_device_burns_no_attempt(site: Site) -> None:
     number = site.ask_for(3)
     job = eventually(lambda: found if (found := site.job(number))["attempt"] == 1 and found["state"] == "queued" else None)
     assert job["lost_workers"] == 0
-    assert "fell off the bus" in job["waiting_for"]
+    assert "fell off the bus" in job["reason"]
     site.post(f"/jobs/{number}/cancel", {})
 
 
@@ -142,7 +142,7 @@ def test_a_stopped_agent_gives_its_job_back_and_leaves(site: Site) -> None:
     began = time.monotonic()
     idle.send_signal(signal.SIGTERM)
     assert idle.wait(10) == 0
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 4.5  # the wait is 5 s
     site.start_agent()
 
 

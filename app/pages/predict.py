@@ -1,5 +1,6 @@
 """/ and /predict: one request priced, live as its fields change."""
 
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -16,7 +17,7 @@ from app.pages.prediction_view import PredictionView, tries_of, view_of
 from app.pages.rendering import page_context, render, wants_fragment
 from app.pages.under_load import bound_words, load_view
 from app.pages.what_if import sliders
-from app.services.predicting import PRESETS, answer
+from app.services.predicting import PRESETS, Preset, Question, answer, is_answerable
 from app.services.profiles import ProfileBook, read_book
 from app.services.runs import page as run_page
 from app.services.what_if import what_if
@@ -50,11 +51,12 @@ def predict_page(request: Request) -> Response:
     """The two phases as one table, with operators, memory and what was assumed."""
     book = read_book(page_context(request))
     form, view, status = _priced(book, request)
-    presets = [(preset, form.address("/predict", **_preset_values(preset.changes))) for preset in PRESETS]
+    presets = _presets(book, form)
     values = {**_choices(book), "form": form, "view": view, "presets": presets, "action": "/predict"}
     values["measure_link"] = measure_prediction(view.answer) if view else None
     if view is not None:
         values.update(
+            as_it_would_run=_as_it_would_run(book, form, view.answer.question),
             load=load_view(view.answer, request.query_params),
             bound_words=bound_words,
             pools=pools_view(view.answer),
@@ -63,6 +65,26 @@ def predict_page(request: Request) -> Response:
             query=form.address("").partition("?")[2],
         )
     return _shown(request, "pages/predict.html", values, form, status)
+
+
+def _as_it_would_run(book: ProfileBook, form: PredictForm, question: Question) -> str | None:
+    """Where a textbook question is priced with the engine or the clients it names; None where it names none, or they have no price."""
+    asked = question.request
+    if asked.calibration != "textbook" or (asked.engine is None and asked.concurrency is None):
+        return None
+    changed = replace(question, request=replace(asked, calibration="default"))
+    return form.address("/predict", calibration="default") if is_answerable(book, changed) else None
+
+
+def _presets(book: ProfileBook, form: PredictForm) -> list[tuple[Preset, str]]:
+    """The presets with their addresses, without those that this model on this device has no answer to."""
+    found = []
+    for preset in PRESETS:
+        changes = _preset_values(preset.changes)
+        asked = form.question
+        if asked is None or is_answerable(book, replace(asked, request=replace(asked.request, **changes))):
+            found.append((preset, form.address("/predict", **changes)))
+    return found
 
 
 def _preset_values(changes: Any) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from typing import Any
 
 from app.catalog import ModelEntry
 from app.domain.engine import EngineProfile
+from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
 from app.domain.prediction import Prediction, Request
+from app.domain.request_rules import check
 from app.domain.serving import predict
 from app.services.profiles import ProfileBook
 
@@ -63,6 +65,15 @@ def question_of(values: Mapping[str, Any]) -> Question:
     names = {key: str(values[key]) for key in ("model", "hardware") if values.get(key)}
     request = replace(FOUNDING_REQUEST, **{key: values[key] for key in REQUEST_KEYS if key in values})
     return Question(request=request, **names)
+
+
+def is_answerable(book: ProfileBook, question: Question) -> bool:
+    """Whether `question` has an answer, by the rules for what may be asked: nothing is priced."""
+    try:
+        check(question.request, book.model(question.model).architecture, book.hardware(question.hardware))
+    except PhaselineError:
+        return False
+    return True
 
 
 def answer(book: ProfileBook, question: Question) -> Answer:

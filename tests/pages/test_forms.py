@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from html import unescape
+from re import search
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from tests.applications import served_from
 from tests.pages import markup
-from tests.pages.conftest import words_of
+from tests.pages.conftest import Site, words_of
 from tests.result_files import data_of, served, served_file
 
 CONFIG = {
@@ -343,3 +345,26 @@ def test_a_shipped_profile_has_no_way_to_be_changed(shop: TestClient) -> None:
         assert [action for action in posts if not str(action).endswith("/calibrate")] == []
     post(shop, "/hardware/h100-sxm5-80gb/edit", **DEVICE)
     assert shop.get("/api/v1/hardware/h100-sxm5-80gb").json()["bandwidth_bytes_per_s"] == 3.35e12
+
+
+def test_what_textbook_arithmetic_leaves_out_is_one_press_away(site: Site) -> None:
+    asked = "model=llama-3-1-8b&hardware=h100-sxm5-80gb&engine=vllm&concurrency=32"
+    page = site.client.get(f"/predict?{asked}").text
+    way = search(r'knows no engine and no queue\. <a href="([^"]+)">', page)
+    assert way is not None
+    address = unescape(way[1])
+    assert "calibration=default" in address
+    assert all(part in address for part in asked.split("&"))
+    priced = site.client.get(address).text
+    assert "knows no engine" not in priced
+    assert "engine profile vLLM" in priced
+    assert "knows no engine" not in site.client.get("/predict").text
+    # Two devices of which no link is known have no other price, and so no such way.
+    assert "knows no engine" not in site.client.get("/predict?tp=2&engine=vllm").text
+
+
+def test_a_preset_without_an_answer_is_not_offered(site: Site) -> None:
+    # The founding text names no link between its devices; arithmetic of weights alone needs none, every other price does.
+    assert "Two cards" in site.client.get("/predict").text
+    assert "Two cards" not in site.client.get("/predict?calibration=default").text
+    assert "Two cards" in site.client.get("/predict?calibration=default&hardware=h100-sxm5-80gb").text

@@ -13,6 +13,7 @@ from app.domain.dtypes import number_format
 from app.domain.engine import EngineProfile
 from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
+from app.domain.phases import total_s
 from app.domain.prediction import PassCost, Prediction, Request
 from app.domain.schedule import Schedule
 from app.domain.what_if import Change, changed, unmoved
@@ -37,8 +38,8 @@ Price = Callable[[Setting], Prediction]
 
 @dataclass(frozen=True)
 class Outlook:
-    """Figures of one setting: seconds, output tokens/s of all requests together over their whole time (Little: those in flight x tokens /
-    total), devices, bytes per device, sequences that fit."""
+    """Figures of one setting: seconds of a request of mean lengths, output tokens/s of all requests together over their whole time (Little:
+    those in flight x tokens / total), devices, bytes per device, sequences that fit."""
 
     ttft_s: float
     itl_s: float
@@ -57,12 +58,14 @@ class Outlook:
     def of(cls, prediction: Prediction, copies: int = 1) -> "Outlook":
         """The figures of a prediction, of `copies` of it for rates and devices."""
         request, memory = prediction.request, prediction.memory
+        answer = request.mean_lengths[1]
+        total = float(total_s(prediction.ttft_s, prediction.itl_s, answer))
         in_flight = copies * (request.batch if request.concurrency is None else request.concurrency)
         return cls(
             prediction.ttft_s,
             prediction.itl_s,
-            prediction.total_s,
-            in_flight * request.output_tokens / prediction.total_s,
+            total,
+            in_flight * answer / total,
             request.tp * request.pp * request.dp * copies,
             memory.weight_bytes + memory.kv_bytes + memory.activation_bytes,
             memory.max_batch,
@@ -254,8 +257,7 @@ def _taken_away(move: Move, prediction: Prediction) -> Prediction:
     if less_prefill <= 0 and less_decode <= 0:
         raise PhaselineError("The prediction holds no such time for this run.")
     ttft, itl = prediction.ttft_s - less_prefill, prediction.itl_s - less_decode
-    total = ttft + (prediction.request.output_tokens - 1) * itl
-    return replace(prediction, ttft_s=ttft, itl_s=itl, total_s=total)
+    return replace(prediction, ttft_s=ttft, itl_s=itl, total_s=float(total_s(ttft, itl, prediction.request.output_tokens)))
 
 
 def effect_json(effect: LeverEffect | None) -> dict[str, Any] | None:

@@ -112,3 +112,11 @@ def test_what_others_saw_comes_with_its_source_and_once() -> None:
     assert set(seen) <= set(LEVERS)
     assert "ITL −5 to −27 % on small GPUs (mini-sglang#132)" in seen["fp8_kv"]
     assert all(len(set(texts)) == len(texts) for texts in seen.values())
+
+
+def test_the_whole_request_is_one_of_mean_lengths() -> None:
+    """Answers drawn from 0.25 to 1 of 480 tokens: 300 on average, as TTFT and ITL are averages too."""
+    found = sized(Request(concurrency=32, calibration="default", output_tokens=480, shortest_length=0.25)).effects["more_bandwidth"]
+    for side in (found.before, found.after):
+        assert side.total_s == pytest.approx(side.ttft_s + 299 * side.itl_s)
+        assert side.output_tokens_per_s == pytest.approx(32 * 300 / side.total_s)

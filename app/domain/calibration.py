@@ -77,9 +77,10 @@ class Point:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What makes two points measurements of one operating point: everything but the figures."""
+        """What makes two points measurements of one operating point: everything but the figures, of drawn lengths the means."""
         asked = self.request
-        sizes = (asked.prompt_tokens, asked.output_tokens, asked.batch, asked.concurrency or 0, asked.cached_prefix_tokens)
+        prompt, output = (round(mean) for mean in asked.mean_lengths)
+        sizes = (prompt, output, asked.batch, asked.concurrency or 0, asked.cached_prefix_tokens)
         return (self.architecture.name, *sizes, asked.tp, asked.pp, asked.ep, asked.dp, asked.weight_dtype, asked.kv_dtype)
 
     @property

@@ -113,6 +113,17 @@ def test_runs_of_one_operating_point_stay_in_one_fold() -> None:
     assert twice.left_out["decode"].median == pytest.approx(once.left_out["decode"].median, abs=0.02)
 
 
+def test_repeats_whose_answers_spread_a_little_differently_are_one_operating_point() -> None:
+    one, other = (
+        Point(1, LLAMA_8B, Request(concurrency=8, shortest_length=shortest).with_mean_lengths(1000, 300), 0.1, 0.01)
+        for shortest in (0.527, 0.531)
+    )
+    assert one.request.output_tokens != other.request.output_tokens
+    assert one.group == other.group
+    longer = replace(one, request=one.request.with_mean_lengths(1000, 310))
+    assert longer.group != one.group
+
+
 def test_a_calibrated_profile_predicts_what_was_measured_and_carries_its_band(found: Fit) -> None:
     profile = calibrated(ENGINE, found, "1")
     for point in runs(TRUTH):

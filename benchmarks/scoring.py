@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from app.domain.checks.physics import CLIENTS_THAT_END_APART, share_of_arithmetic
 from app.domain.errors import InvalidRequest
 from app.domain.measurement import REJECTED, SPECULATIVE, Phase
 from app.domain.prediction import Prediction, Request
@@ -33,6 +34,7 @@ class Point:
     low_s: float
     high_s: float
     floor_s: float
+    over_peak: bool = False
 
     @property
     def error(self) -> float:
@@ -54,6 +56,8 @@ class Point:
             return "rejected by its publisher"
         if self.measured_s < self.floor_s:
             return "impossible: below the floor at the specified rates"
+        if self.over_peak:
+            return "impossible: the prompts of all clients need more than the specified arithmetic"
         return None
 
 
@@ -61,13 +65,13 @@ def points_of(asked: Asked) -> list[Point]:
     """The points of one row. Raises InvalidRequest where it cannot be priced."""
     row = asked.measurement
     prediction = _predict(asked, asked.request)
-    found = []
+    over, found = _over_peak(asked, prediction), []
     if row.tpot_s is not None:
         alone = row.kind == "disaggregated"  # no prompt falls between two tokens, also where its pools are not stated
         itl = prediction.itl_s - (prediction.interference_s if alone else 0.0)
         scale = itl / prediction.itl_s
         low, high = (edge * scale for edge in prediction.itl_range_s)
-        found.append(Point(asked, "decode", row.tpot_s, itl, low, high, prediction.decode.floor_s))
+        found.append(Point(asked, "decode", row.tpot_s, itl, low, high, prediction.decode.floor_s, over))
     first = row.first_token_s
     if first is not None:
         if row.prefill_layout is not None and prediction.pools is None:
@@ -76,8 +80,18 @@ def points_of(asked: Asked) -> list[Point]:
             prediction = _predict(asked, pool)
         whole = prediction.ttft_s if row.ttft_s is not None else prediction.prefill.time_s
         low, high = (edge * whole / prediction.ttft_s for edge in prediction.ttft_range_s)
-        found.append(Point(asked, "prefill", first, whole, low, high, prediction.prefill.floor_s))
+        found.append(Point(asked, "prefill", first, whole, low, high, prediction.prefill.floor_s, over))
     return found
+
+
+def _over_peak(asked: Asked, prediction: Prediction) -> bool:
+    """Whether the clients of a closed loop, at the times measured, ask for more arithmetic than all devices have: the run's own check."""
+    row, request = asked.measurement, asked.request
+    if row.kind != "served" or row.ttft_s is None or row.tpot_s is None or request.concurrency is None:
+        return False
+    pace = request.concurrency / (row.ttft_s + max(request.mean_lengths[1] - 1.0, 0.0) * row.tpot_s)
+    peak = prediction.ridge_peak * asked.hardware.bandwidth_bytes_per_s
+    return share_of_arithmetic(prediction, peak, pace, request.tp * request.pp * request.dp) > CLIENTS_THAT_END_APART
 
 
 def _predict(asked: Asked, request: Request) -> Prediction:

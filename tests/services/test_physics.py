@@ -9,7 +9,7 @@ import pytest
 
 from app.catalog import load
 from app.domain.checks import as_shown
-from app.domain.run import Distribution, MetricValue, RequestCounts, Run, Workload
+from app.domain.run import Distribution, Flag, MetricValue, Rate, RequestCounts, Run, Workload
 from app.services.assessment import assess
 from app.services.summary import run_summary
 from tests.services.measured import H100, LLAMA, TEXTBOOK, TEXTBOOK_H100
@@ -81,6 +81,40 @@ def test_a_whole_request_faster_than_its_tokens() -> None:
     assert set(found) == {"impossible_above_roofline"}
     assert "output_tokens_per_s" in found["impossible_above_roofline"]
     assert named(lone(e2e_s=1.5)) == {}
+
+
+def served(clients: int, output: float = 21, requests_per_s: float | None = None, **changes: object) -> Run:
+    """Clients of a server with prompts of 2,000 tokens: first token after 100 ms, 10 ms each further one."""
+    run = lone(output=output, ttft_s=0.1, itl_s=0.01)
+    rates: dict[str, MetricValue] = {} if requests_per_s is None else {"requests_per_s": Rate(requests_per_s, "aggregate", "reported")}
+    load = replace(run.workload, concurrency=clients)
+    return replace(run, **{"load_mode": "closed", "workload": load, "metrics": {**run.metrics, **rates}, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("run", "share"),
+    [
+        # A request takes 0.3 s and 32 TFLOP of 989 TFLOP/s: 32.4 ms of one device. 20 clients ask for 20/0.3 · 32.4 ms = 2.16 of it: more
+        # than twice, which clients that end one after the other account for; 18 ask for 1.94.
+        (served(20), 2.157),
+        (served(18), None),
+        # A rate that was counted is held against one: 31 requests a second are 1.003, 30.5 are 0.987.
+        (served(18, requests_per_s=31.0), 1.003),
+        (served(18, requests_per_s=30.5), None),
+        # Two copies, or four devices, have as much more; prompts that the tool says were cached were not computed.
+        (served(40, dp=2), 2.157),
+        (served(40, devices=4), None),
+        (served(20, flags=(Flag("prefix_cache_hits", "x", ()),)), None),
+        (served(20, load_mode="open"), None),
+    ],
+)
+def test_prompts_of_all_clients_within_the_arithmetic_of_all_devices(run: Run, share: float | None) -> None:
+    flags = [flag for flag in assess(run, TEXTBOOK, TEXTBOOK_H100).flags if "share_of_peak" in flag.figures]
+    assert [flag.figures["share_of_peak"] for flag in flags] == ([] if share is None else [pytest.approx(share, rel=1e-3)])
+    for flag in flags:
+        assert flag.flag == "impossible_above_roofline"
+        assert {"mfu", "output_tokens_per_s"} <= set(flag.withholds)
+        assert "for their prompts alone" in flag.evidence
 
 
 def test_short_prompts_say_nothing_about_arithmetic() -> None:

@@ -3,12 +3,13 @@
     decode step   >= bytes of one step / bandwidth                  weights once, KV of every running sequence
     prompt pass   >= FLOPs of the prompt / peak                     TTFT holds the pass and more, so it obeys too
     whole request >= prompt pass + (output tokens - 1) x first step
+    whole load    >= FLOPs of all prompts / peak of all devices     each phase of one request may obey, and the load as a whole not
 
 (diagnosis.md, gate G1.) Floors are those of the run's own workload at the specified peaks.
 """
 
 from app.domain.derive import tokens_per_chunk
-from app.domain.observed import observed, observed_step
+from app.domain.observed import measured_times, observed, observed_step
 from app.domain.prediction import Prediction
 from app.domain.quantity import flops_rate, percent, seconds
 from app.domain.run import Flag, Run
@@ -17,6 +18,9 @@ from app.domain.run import Flag, Run
 FASTER_THAN_ACHIEVED = 1.3
 # Below this many tokens a prompt pass is mostly one read of the weights, and its arithmetic says nothing.
 LONG_PROMPT = 256
+# Clients over the mean time of a request are what a server does in a second where they end together; where one is served after the other
+# the last one's time is all work there was and the mean half of it.
+CLIENTS_THAT_END_APART = 2.0
 DECODE_RATES = ("decode_tokens_per_s", "interactivity_tokens_per_s", "mbu")
 PREFILL_RATES = ("prefill_tokens_per_s", "mfu")
 OUTPUT_RATES = ("e2e_output_tokens_per_s", "output_tokens_per_s", "total_tokens_per_s")
@@ -30,6 +34,7 @@ def physics_flags(run: Run, prediction: Prediction, peak_flops_per_s: float) -> 
     found = [_decode(run, prediction), _prompt_pass(run, prediction)]
     if found == [None, None]:
         found.append(_whole_request(run, prediction))
+    found.append(_whole_load(run, prediction, peak_flops_per_s))
     found.append(_cached_prompts(run, prediction, peak_flops_per_s))
     return tuple(flag for flag in found if flag is not None)
 
@@ -85,6 +90,40 @@ def _whole_request(run: Run, prediction: Prediction) -> Flag | None:
         "at least: answers ended early and the lengths are those asked for, or another model, number format or device count."
     )
     return Flag("impossible_above_roofline", text, OUTPUT_RATES, {"e2e_s": whole.value_s, "floor_s": floor_s})
+
+
+def _whole_load(run: Run, prediction: Prediction, peak_flops_per_s: float) -> Flag | None:
+    counted, whole_s, clients = run.rate("requests_per_s"), measured_times(run).total_s, run.workload.concurrency
+    if any(flag.flag == "prefix_cache_hits" for flag in run.flags):
+        return None
+    if counted is not None and "requests_per_s" not in run.withheld:
+        pace, most = counted.value, 1.0
+    elif run.load_mode == "closed" and whole_s and clients:
+        pace, most = clients / whole_s, CLIENTS_THAT_END_APART
+    else:
+        return None
+    devices = max(run.devices or 0, (run.tp or 1) * (run.pp or 1) * (run.dp or 1))
+    share = share_of_arithmetic(prediction, peak_flops_per_s, pace, devices)
+    if share <= most:
+        return None
+    text = (
+        f"{pace:.4g} requests a second with {run.workload.prompt_tokens_mean or 0:,.0f} prompt tokens each need {percent(share)} of the "
+        f"specified arithmetic of {devices} device{'s' if devices > 1 else ''} for their prompts alone: cached prefixes, shorter prompts, "
+        "fewer clients than stated, or another model, number format or device count."
+    )
+    figures = {"requests_per_s": pace, "share_of_peak": share, "over_limit": share / most}
+    return Flag("impossible_above_roofline", text, (*PREFILL_RATES, *OUTPUT_RATES), figures)
+
+
+def share_of_arithmetic(prediction: Prediction, peak_flops_per_s: float, requests_per_s: float, devices: float) -> float:
+    """What part of the specified FLOP/s of `devices` computing so many prompts a second takes; above 1 nothing can.
+
+    0 where reading bytes bounds a prompt: prompts that are computed together share that read. `peak_flops_per_s` is that of one device.
+    """
+    cost, bandwidth = prediction.prefill, peak_flops_per_s / prediction.ridge_peak
+    if prediction.pools is not None or cost.floor_s <= cost.bytes / bandwidth:
+        return 0.0
+    return requests_per_s * cost.floor_s * prediction.request.tp / devices
 
 
 def _cached_prompts(run: Run, prediction: Prediction, peak_flops_per_s: float) -> Flag | None:

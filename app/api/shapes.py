@@ -333,7 +333,7 @@ _FOUNDING: JsonDict = {
     "memory": {"weight_bytes": 1.6e10, "kv_bytes_per_token": 131072.0, "kv_bytes": 3.015e8, "activation_bytes": 1.725e8,
                "capacity_bytes": None, "fits": None, "max_batch": None},
     "range": {"ttft_s": [0.0381, 0.1524], "itl_s": [0.004776, 0.007164]},
-    "assumptions": ["Textbook H100 is taken at 420 TFLOP/s and 3.35 TB/s."], "model_version": "layers-8",
+    "assumptions": ["Textbook H100 is taken at 420 TFLOP/s and 3.35 TB/s."], "model_version": "layers-9",
 }  # fmt: skip
 
 

@@ -57,7 +57,7 @@ _ENGINE_BY_CLASS = (
 )
 _ENGINE_PLAIN = (
     *("kv_bandwidth_efficiency", "attention_limit", "expert_traffic", "fill_tokens", "micro_batch_tokens", "interference"),
-    "admission_steps",
+    *("admission_steps", "admission_running_power", "admission_devices_power"),
 )
 _ENGINE_RANGES = ("itl_range", "ttft_range")
 _ENGINE_TEXTS = ("slug", "name", "version_notes", "notes", "cuda_graphs")

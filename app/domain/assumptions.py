@@ -11,7 +11,7 @@ from app.domain.phases import PricedRequest, Question
 from app.domain.prediction import Request, Term
 from app.domain.quantity import byte_rate, flops_rate, percent, seconds
 from app.domain.rates import Formats, Rates
-from app.domain.under_load import in_waves, left_over_s
+from app.domain.under_load import in_waves, left_over_s, looked_for_after
 
 _USUAL_NODE = 8  # devices that servers usually join by their own link
 
@@ -161,7 +161,7 @@ def _served(request: Request, question: Question, priced: PricedRequest) -> list
             lengths = "lengths are equal" + (", and the front-end draws clients apart" if apart else ", so clients stay together in waves")
         rounds = f"{request.requests_per_client} requests a client, the burst at the start among them"
         said.append(f"The queue in TTFT is the closed form's mean over {rounds}; {lengths}.")
-        looks = float(question.rates.admission_steps)
+        looks = float(looked_for_after(question.load, question.rates, priced.running))
         waited_for = request.prefill_replicas is None and not float(in_waves(question.load, question.schedule))
         if looks > default("admission_steps") and waited_for:
             until = seconds(looks * float(priced.decode.time_s))

@@ -61,6 +61,8 @@ DEFAULTS: Mapping[str, Constant] = {
     "sequence_layer_s": Constant(0.0, "assumed", "in the scheduler's time per sequence until an engine states it"),
     "serial_front_end_s": Constant(0.0, "assumed", "in the front-end time until an engine states it"),
     "admission_steps": Constant(0.5, "literature", "engine profiles section 2: a request comes, on average, in the middle of a step"),
+    "admission_running_power": Constant(0.0, "assumed", "the wait is of so many steps at any load until an engine states how it grows"),
+    "admission_devices_power": Constant(0.0, "assumed", "likewise on any number of devices"),
     "interference": Constant(1.0, "literature", "performance model section 4, closed form of continuous batching"),
     "textbook_compute_share": Constant(0.425, "assumed", "the founding text's own ratio of achieved to specified rate"),
     "textbook_bandwidth_share": Constant(1.0, "assumed", "the founding text reads memory at its specified rate"),

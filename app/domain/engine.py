@@ -40,7 +40,8 @@ class EngineProfile:
     `prefill_floor_per_layer_s` (o_pf) and `prefill_floor_per_expert_layer_s` (o_pfx): a pass with prompt tokens takes at least the first
     for each layer and the second for each with experts; such a pass runs in pieces of `micro_batch_tokens` tokens, and `fill_tokens` (n0)
     are lost in each until the units are filled: e·u/(u + n0) for a piece of u tokens. `admission_steps` (n_a): decode steps that a request
-    waits on average until the scheduler looks for new ones; half a step where it looks before each.
+    waits on average until the scheduler looks for new ones; half a step where it looks before each. That is at 16 running requests on 4
+    devices; `admission_running_power` and `admission_devices_power` are the powers with which it grows (`under_load.looked_for_after`).
     `interference` (mix) scales the prefill interference of continuous batching. Ranges are factors (low, high) on the predicted ITL
     and TTFT, the 90 % band of its class. `schedule` says what a pass may carry and what admission sets aside; `scalars`
     are the factors of the calibration whose number is `calibration`, 1 in a shipped profile, and `remainder` what they leave at its points.
@@ -77,6 +78,8 @@ class EngineProfile:
     prefill_floor_per_layer_s: float = 0.0
     prefill_floor_per_expert_layer_s: float = 0.0
     admission_steps: float | None = None
+    admission_running_power: float | None = None
+    admission_devices_power: float | None = None
     cuda_graphs: bool = True
     itl_range: tuple[float, float] | None = None
     ttft_range: tuple[float, float] | None = None

@@ -145,6 +145,8 @@ class Rates:
     recurrent_layer_s: Quantity = 0.0
     serial_front_end_s: Quantity = 0.0
     admission_steps: Quantity = 0.0
+    admission_running_power: Quantity = 0.0
+    admission_devices_power: Quantity = 0.0
     prefill_floor_per_expert_layer_s: Quantity = 0.0
     sequence_layer_s: Quantity = 0.0
     send_s: Quantity = 0.0
@@ -261,6 +263,8 @@ def resolve(hardware: HardwareProfile, formats: Formats, engine: EngineProfile |
         recurrent_layer_s=_first(profile.recurrent_layer_s, None, default("recurrent_layer_s")),
         serial_front_end_s=_first(profile.serial_front_end_s, None, default("serial_front_end_s")),
         admission_steps=_first(profile.admission_steps, None, default("admission_steps")),
+        admission_running_power=_first(profile.admission_running_power, None, default("admission_running_power")),
+        admission_devices_power=_first(profile.admission_devices_power, None, default("admission_devices_power")),
         send_s=_first(profile.send_s, profile.all_reduce_alpha_s, alpha),
         scalar_flops_per_s=hardware.peak("fp32"),
         alu_operations_per_weight=_first(

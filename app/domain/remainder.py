@@ -30,7 +30,7 @@ SPREAD, OTHER_MODEL = 0.6, 0.5
 # D of clients, prompt, answer, cached prefix, devices of a stage, stages, expert ranks.
 DOUBLINGS: Mapping["Phase", tuple[float, ...]] = {
     "decode": (4.0, 4.0, 4.0, 4.0, 2.5, 2.5, 2.5),
-    "prefill": (9.0, 6.0, 8.0, 6.0, 4.0, 4.0, 4.0),
+    "prefill": (9.0, 6.0, 8.0, 6.0, 6.0, 4.0, 4.0),
 }
 # Mean differences of repeated runs (3.3 % of a further token, 8.8 % of a first one), as in the design's performance model, section 6.
 NOISE: Mapping["Phase", float] = {"decode": 0.033, "prefill": 0.088}

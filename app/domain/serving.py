@@ -23,7 +23,7 @@ from app.domain.work import Quantity, decode_steps
 
 __all__ = ["MODEL_VERSION", "Grid", "Refusal", "attention_flops_textbook", "predict", "predict_grid", "total_s"]
 
-MODEL_VERSION = "layers-8"
+MODEL_VERSION = "layers-9"
 
 
 def predict(

@@ -7,7 +7,9 @@ A burst of R prompts, n of them to a full pass of p·n seconds, waits on average
     queue  = (1 - 1/W)·steady + burst/W + (C - R)/R·output·itl                        W requests a client; C clients, R of them running
 
 beyond the front-end and its own pass; n_a are the decode steps until the scheduler looks for new requests, half a step where it looks
-before each. A pass takes in the m prompts, n at most, that the front-end hands over during the one before it:
+before each. They grow with the requests that run and with the devices, by powers that the profile states: servers are set to look less
+often the more they do (SGLang's receive interval), and a front-end that streams many answers, or tells many ranks, hands over later.
+A pass takes in the m prompts, n at most, that the front-end hands over during the one before it:
 t_m = t_prefill + (m - 1)·(p·n - t_prefill)/(n - 1) = m·f. A budget that never fills changes nothing, as in the simulator.
 Attention ranks have a queue each of their share of the clients and one front-end in common.
 Requests of equal length stay together: with an engine that runs prefill alone the burst comes back every round; with one that mixes
@@ -29,6 +31,7 @@ from app.domain.schedule import Schedule
 from app.domain.work import Quantity
 
 BUSIEST = 0.9
+TYPICAL_RUNNING, TYPICAL_DEVICES = 16.0, 4.0  # the middle of what was measured: here an engine's `admission_steps` hold as they stand
 _MOST_GROUPS_WAITED_FOR = 2.0
 
 
@@ -83,7 +86,8 @@ def queue_s(load: Load, schedule: Schedule, rates: Rates, running: Quantity, tur
     each = turn.each_s / load.pp
     answer = load.output_tokens * itl_s
     busy = np.minimum((clients - 1.0) * each / (own + answer), BUSIEST)
-    drawn = np.where(np.asarray(clients) > 1, turn.step_s * rates.admission_steps, 0.0) + own * busy / (2.0 * (1.0 - busy))
+    looks = looked_for_after(load, rates, running * load.dp)
+    drawn = np.where(np.asarray(clients) > 1, turn.step_s * looks, 0.0) + own * busy / (2.0 * (1.0 - busy))
     ranks = np.minimum(load.dp, np.ceil(running * load.dp))
     burst = _burst(turn, load, ranks, rates.serial_front_end_s, running)
     equal = np.asarray(load.shortest_length) >= 1.0
@@ -91,6 +95,17 @@ def queue_s(load: Load, schedule: Schedule, rates: Rates, running: Quantity, tur
     first = 1.0 / load.requests_per_client
     slot = np.maximum(clients / running - 1.0, 0.0) * answer
     found: Quantity = np.maximum((1.0 - first) * steady + first * burst, 0.0) + slot + left_over_s(load, schedule, load.concurrency, answer)
+    return found
+
+
+def looked_for_after(load: Load, rates: Rates, running: Quantity) -> Quantity:
+    """Mean decode steps until the scheduler looks for new requests, of `running` on all devices: n_a·(R/16)^p·(G/4)^q.
+
+    The forms and the powers are fitted to the built-in measurements (docs/accuracy.md).
+    """
+    devices = load.tp * load.pp * load.dp
+    grown = (running / TYPICAL_RUNNING) ** rates.admission_running_power
+    found: Quantity = rates.admission_steps * grown * (devices / TYPICAL_DEVICES) ** rates.admission_devices_power
     return found
 
 

@@ -82,6 +82,8 @@ SERVED = Parameters(
         Parameter("front", 2e-3, 80e-3, 15e-3, 0.3),
         Parameter("serial", 2e-3, 60e-3, 15e-3, 0.6),
         Parameter("admission", 0.2, 60.0, 0.5, 0.3),
+        Parameter("by_running", 0.01, 1.5, 0.25, 0.3),
+        Parameter("by_devices", 0.001, 1.5, 0.1, 1.0),
         Parameter("traffic", 1.0, 40.0, 8.0, 0.8),
     )
 )

@@ -91,6 +91,8 @@ _PLAIN = {
     "traffic": "expert_traffic",
     "fill": "fill_tokens",
     "admission": "admission_steps",
+    "by_running": "admission_running_power",
+    "by_devices": "admission_devices_power",
 }
 _HELD = {"launch_us": 2.0, "quantised_launch_us": 2.0}
 
@@ -256,7 +258,8 @@ HEADER = """# Engines: what each adds to a pass, or keeps of a device's rates.
 #   front_end_us, serial_…        per request, in TTFT          all_reduce_alpha_us   a round of a collective
 #   prefill_floor_per_layer_us    least time of a layer in a pass with prompt tokens (such passes are not graph-captured), and
 #   …_per_expert_layer_us         what one with experts adds to it
-#   admission_steps               decode steps that a request waits, on average, until the scheduler looks for new ones
+#   admission_steps               decode steps that a request waits, on average, until the scheduler looks for new ones, at 16 running
+#                                 requests on 4 devices      admission_running_power, …_devices_power   the powers with which it grows
 #   interference                  factor on the prefill interference of continuous batching
 #   expert_traffic                bytes per token, chosen expert and hidden element      fill_tokens   tokens lost until units are filled
 #   itl_range, ttft_range         measured / predicted: the 90 % band of the class on rows of models left out of the fit

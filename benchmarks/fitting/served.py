@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 _STEP = 1e-5  # relative step of the derivatives that are taken by difference; they are smooth there
 _OF_PASSES = ("e_b", "e_bx", "e_kv", "e", "e_x", "layer", "expert_layer", "alpha", "traffic")
-_BESIDE_PASSES = ("step", "sequence", "interference", "floor", "expert_floor", "front", "serial", "admission")
+_BESIDE_PASSES = ("step", "sequence", "interference", "floor", "expert_floor", "front", "serial", "admission", "by_running", "by_devices")
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,13 @@ class ServedRows:
         added = np.maximum(first - step - decode.weights[mine], 0.0)
         beside = value["interference"] * np.maximum(running / load.dp - 1.0, 0.0) / load.output_tokens * added / load.pp
         itl = turn.step_s + np.where(in_waves(load, schedule) > 0, waves_s(load, running / load.dp, turn), beside)
-        rates = replace(self.rates, serial_front_end_s=value["serial"], admission_steps=value["admission"])
+        rates = replace(
+            self.rates,
+            serial_front_end_s=value["serial"],
+            admission_steps=value["admission"],
+            admission_running_power=value["by_running"],
+            admission_devices_power=value["by_devices"],
+        )
         queue = queue_s(load, schedule, rates, running, turn, itl)
         return np.stack([itl, value["front"] + value["serial"] + queue + first], axis=1)
 

@@ -32,7 +32,7 @@ def test_there_are_twenty_kinds_and_more_each_with_every_kind_of_tools() -> None
 
 def test_a_watched_stream_without_noise_is_the_simulators_own() -> None:
     drawn = world(load(), np.random.default_rng(3), clients=(4,))
-    deployment = replace(drawn, engine=replace(drawn.engine, admission_steps=None, variants=()))
+    deployment = replace(drawn, engine=replace(drawn.engine, admission_steps=None, admission_running_power=None, variants=()))
     stream = serve(deployment, QUIET, np.random.default_rng(0)).stream
     simulated = Simulator.of(
         deployment.model.architecture, deployment.hardware, deployment.request, engine=deployment.engine, schedule=deployment.schedule

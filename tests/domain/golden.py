@@ -38,8 +38,16 @@ MIXED_REQUESTS = {
     "tp 2, dp 4": Request(batch=64, tp=2, dp=4),
     "long context": Request(prompt_tokens=64_000, output_tokens=100, cached_prefix_tokens=60_000),
 }
-# An engine that looks for requests rarely, with a floor for expert layers, on a device whose driver says less than its vendor.
-RARELY = dataclasses.replace(ENGINE, admission_steps=20.0, prefill_floor_per_expert_layer_s=3e-3, serial_front_end_s=0.02)
+# An engine that looks for requests rarely, more so the more it does, with a floor for expert layers, on a device whose driver says less
+# than its vendor.
+RARELY = dataclasses.replace(
+    ENGINE,
+    admission_steps=20.0,
+    admission_running_power=0.35,
+    admission_devices_power=0.5,
+    prefill_floor_per_expert_layer_s=3e-3,
+    serial_front_end_s=0.02,
+)
 LESS_MEMORY = dataclasses.replace(SERVER, slug="server-7e10", driver_memory_bytes=7e10)
 RARE_REQUESTS = {
     "drawn lengths": Request(concurrency=64, prompt_tokens=1024, output_tokens=256, shortest_length=0.8, weight_dtype="mxfp4"),

@@ -162,6 +162,8 @@ def engines(draw: st.DrawFn) -> EngineProfile | None:
         prefill_floor_per_layer_s=draw(st.sampled_from([0.0, 1e-4])),
         prefill_floor_per_expert_layer_s=draw(st.sampled_from([0.0, 3e-3])),
         admission_steps=draw(st.none() | st.floats(0, 60)),
+        admission_running_power=draw(st.none() | st.floats(0, 1)),
+        admission_devices_power=draw(st.none() | st.floats(0, 1)),
         expert_bandwidth_efficiency=draw(st.dictionaries(st.sampled_from(["any", "nvfp4", "4bit"]), st.floats(0.05, 1.5), max_size=2)),
         expert_compute_efficiency=draw(st.dictionaries(st.sampled_from(["any", "fp8_block", "8bit"]), st.floats(0.05, 1.5), max_size=2)),
         alu_operations_per_weight=draw(st.dictionaries(st.sampled_from(["any", "4bit"]), st.floats(0, 60), max_size=2)),

@@ -11,7 +11,7 @@ from app.domain.request_rules import Load
 from app.domain.schedule import Schedule
 from app.domain.serving import predict, predict_grid
 from app.domain.simulation import ServedLoad, Simulator
-from app.domain.under_load import Turn, bounds, chunk_prompts, in_waves, queue_s, waves_s
+from app.domain.under_load import Turn, bounds, chunk_prompts, in_waves, looked_for_after, queue_s, waves_s
 from tests.domain.subjects import ENGINE, LLAMA_8B, SERVER
 
 RATES = resolve(SERVER, Formats.of(Request()), None)
@@ -56,8 +56,20 @@ def test_a_scheduler_that_looks_rarely_lets_requests_wait_for_so_many_steps() ->
     assert queue_s(load(concurrency=1), Schedule(), rarely, 1.0, Turn(1.0, 1.0, 1.0, 0.1), 0.1) == 0.0
 
 
-def test_the_simulator_lets_them_wait_as_long() -> None:
-    engine = replace(ENGINE, admission_steps=15.0)
+def test_that_wait_grows_with_what_runs_and_with_the_devices() -> None:
+    # 10 steps at 16 requests on 4 devices; with 64 on 8 (tp 4, dp 2) 10·4^0.5·2^0.25, with one on one device 10·(1/16)^0.5·(1/4)^0.25.
+    grows = replace(RATES, admission_steps=10.0, admission_running_power=0.5, admission_devices_power=0.25)
+    for clients, tp, dp, steps in ((16, 4, 1, 10.0), (64, 4, 2, 20 * 2**0.25), (1, 1, 1, 2.5 * 0.25**0.25)):
+        assert looked_for_after(load(concurrency=clients, tp=tp, dp=dp), grows, clients) == pytest.approx(steps)
+    # All of it is in the queue: two ranks have 32 clients each, and one number of them in all.
+    wide, turn = load(concurrency=64, tp=4, dp=2, shortest_length=0.8), Turn(1.0, 4.0, 8.0, 0.1)
+    more, less = (queue_s(wide, Schedule(), rates, 64.0, turn, 0.1) for rates in (grows, replace(grows, admission_steps=0.0)))
+    assert more - less == pytest.approx(0.9 * 0.1 * 20 * 2**0.25)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5])
+def test_the_simulator_lets_them_wait_as_long(power: float) -> None:
+    engine = replace(ENGINE, admission_steps=15.0, admission_running_power=power)
     request = Request(prompt_tokens=1000, output_tokens=200, concurrency=8, shortest_length=0.8)
     sent = ServedLoad(prompt_tokens=1000, output_tokens=200, clients=8, shortest_length=0.8)
     often, rarely = (Simulator.of(LLAMA_8B, SERVER, request, engine=one).run(sent).queue_s for one in (ENGINE, engine))

@@ -148,7 +148,7 @@ def plan(costs: Costs, limits: Limits, requests: Requests, records: Records, slo
         slots.chunk[slot] = min(slots.prompt_left[slot], max(budget - new, 0))
         new += slots.chunk[slot]
     n[BLOCKED] = FREE
-    looks = n[RUNNING] == 0 or n[SINCE] >= limits.look_passes
+    looks = n[RUNNING] == 0 or n[SINCE] >= max(limits.look_passes * n[RUNNING] ** limits.look_power - 0.5, 1.0)
     if looks:
         n[SINCE] = 0
     while n[STACKED] > 0 or (looks and n[HEAD] < n[SENT] and records.arrive[slots.order[n[HEAD]]] <= t[NOW]):

@@ -16,6 +16,7 @@ from app.domain.roofline import PricedPass, attention_efficiency, prompt_floor_s
 from app.domain.schedule import Schedule
 from app.domain.simulation.load import Floats, Wholes
 from app.domain.simulation.state import Costs, Limits
+from app.domain.under_load import looked_for_after
 from app.domain.work import Quantity, pass_numbers
 
 _TOKEN_POINTS = 45
@@ -85,7 +86,8 @@ def limits_of(question: Question, schedule: Schedule, sequences: float) -> Limit
         accepted=float(question.load.accepted),
         serial_s=float(question.rates.serial_front_end_s),
         parallel_s=float(question.rates.front_end_s),
-        look_passes=max(round(2.0 * float(question.rates.admission_steps)), 1),
+        look_passes=2.0 * float(looked_for_after(question.load, question.rates, question.load.dp)),
+        look_power=float(question.rates.admission_running_power),
     )
 
 

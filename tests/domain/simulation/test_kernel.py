@@ -61,8 +61,18 @@ def test_a_mixed_pass_carries_a_decode_step_and_a_pass_alone_does_not() -> None:
 @pytest.mark.parametrize(("arrives", "starts"), [(3.5, 7.0), (7.5, 12.0), (100.0, 100.0)])
 def test_a_scheduler_that_looks_every_fifth_pass_lets_requests_wait(kind: type[Loop], arrives: float, starts: float, form: str) -> None:
     # Looks at 0 s, then after the prompt pass (3 s) and four steps at 7 s, five steps later at 12 s; at once where nothing runs.
-    found = kind([100, 100], [20, 1], send=[0.0, arrives], limits=limits(look_passes=5)).run(form)
+    found = kind([100, 100], [20, 1], send=[0.0, arrives], limits=limits(look_passes=5.0)).run(form)
     assert found.start == pytest.approx([0.0, starts])
+
+
+@pytest.mark.parametrize("form", ["plain", "compiled"])
+def test_how_rarely_a_scheduler_looks_may_grow_with_what_runs(form: str) -> None:
+    # Two run: 1.25 · 2² passes are five. One runs: 1.25, so the scheduler looks every pass, at the end of the one under way.
+    grows = limits(look_passes=1.25, look_power=2.0)
+    two = [Loop([50, 50, 100], [20, 20, 1], send=[0.0, 0.0, 3.5], limits=one).run(form) for one in (grows, limits(look_passes=5.0))]
+    assert two[0].start == pytest.approx(two[1].start)
+    assert two[0].start[2] > 6.9
+    assert Loop([100, 100], [20, 1], send=[0.0, 3.5], limits=grows).run(form).start == pytest.approx([0.0, 4.0])
 
 
 def test_a_pass_alone_shows_as_one_long_gap() -> None:

@@ -115,6 +115,7 @@ def test_prompts_of_all_clients_within_the_arithmetic_of_all_devices(run: Run, s
         assert flag.flag == "impossible_above_roofline"
         assert {"mfu", "output_tokens_per_s"} <= set(flag.withholds)
         assert "for their prompts alone" in flag.evidence
+        assert ("fewer clients" in flag.evidence) == (run.rate("requests_per_s") is None)
 
 
 def test_short_prompts_say_nothing_about_arithmetic() -> None:

@@ -97,9 +97,9 @@ def _whole_load(run: Run, prediction: Prediction, peak_flops_per_s: float) -> Fl
     if any(flag.flag == "prefix_cache_hits" for flag in run.flags):
         return None
     if counted is not None and "requests_per_s" not in run.withheld:
-        pace, most = counted.value, 1.0
+        pace, most, fewer = counted.value, 1.0, ""
     elif run.load_mode == "closed" and whole_s and clients:
-        pace, most = clients / whole_s, CLIENTS_THAT_END_APART
+        pace, most, fewer = clients / whole_s, CLIENTS_THAT_END_APART, "fewer clients than stated, "
     else:
         return None
     devices = max(run.devices or 0, (run.tp or 1) * (run.pp or 1) * (run.dp or 1))
@@ -109,7 +109,7 @@ def _whole_load(run: Run, prediction: Prediction, peak_flops_per_s: float) -> Fl
     text = (
         f"{pace:.4g} requests a second with {run.workload.prompt_tokens_mean or 0:,.0f} prompt tokens each need {percent(share)} of the "
         f"specified arithmetic of {devices} device{'s' if devices > 1 else ''} for their prompts alone: cached prefixes, shorter prompts, "
-        "fewer clients than stated, or another model, number format or device count."
+        f"{fewer}or another model, number format or device count."
     )
     figures = {"requests_per_s": pace, "share_of_peak": share, "over_limit": share / most}
     return Flag("impossible_above_roofline", text, (*PREFILL_RATES, *OUTPUT_RATES), figures)

@@ -178,7 +178,7 @@ def _beside_the_prediction(blocks: list[Block]) -> float:
 def _further_tokens(prediction: Prediction, run: Run | None, hardware: HardwareProfile | None) -> Half:
     measured = observed_step(run) if run is not None else None
     output = run.workload.output_tokens_mean if run is not None else None
-    times = max((prediction.request.output_tokens if output is None else output) - 1.0, 0.0)
+    times = prediction.request.further_tokens if output is None else max(output - 1.0, 0.0)
     blocks = _pass_blocks("decode", prediction.decode, times)
     if hardware is not None:
         blocks = [part for block in blocks for part in _split_at_bandwidth(block, prediction.decode, hardware)]

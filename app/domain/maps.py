@@ -141,5 +141,5 @@ def _values(grid: Grid, metric: Metric, request: Request, over: str) -> Floats:
     if over == "context":
         return columns["aggregate_tokens_per_s"] / devices
     running = columns["aggregate_tokens_per_s"] * columns["itl_s"]
-    rate: Floats = running * request.output_tokens / columns["total_s"] / devices
+    rate: Floats = running * request.mean_lengths[1] / columns["total_s"] / devices
     return rate

@@ -94,5 +94,5 @@ def measured_times(run: Run) -> RequestTimes:
 
 
 def predicted_times(prediction: Prediction) -> RequestTimes:
-    """The same of a prediction."""
-    return RequestTimes(prediction.ttft_s, prediction.itl_s, max(prediction.request.output_tokens - 1.0, 0.0), predicted=True)
+    """The same of a prediction, at the mean length of the answers asked for."""
+    return RequestTimes(prediction.ttft_s, prediction.itl_s, prediction.request.further_tokens, predicted=True)

@@ -65,6 +65,11 @@ class Request:
         """Mean tokens of a prompt and of an answer."""
         return self.prompt_tokens * self.mean_share, self.output_tokens * self.mean_share
 
+    @property
+    def further_tokens(self) -> float:
+        """Mean tokens of an answer after its first."""
+        return max(self.mean_lengths[1] - 1.0, 0.0)
+
     def with_mean_lengths(self, prompt: float, output: float) -> "Request":
         """The same load with lengths drawn around these means, in whole tokens of the longest."""
         longest = [max(1, round(mean / self.mean_share)) for mean in (prompt, output)]

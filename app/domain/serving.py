@@ -50,7 +50,7 @@ def _prediction(
     pools = None if priced.handover is None else _pools(question, priced, priced.handover, decode.time_s)
     if pools is not None:
         itl += pools.handover_s / float(decode_steps(priced.output_tokens))
-    total = float(total_s(ttft, itl, request.output_tokens))
+    total = float(total_s(ttft, itl, priced.output_tokens))
     together = priced.together
     return Prediction(
         request=request,

@@ -66,7 +66,7 @@ def view_of(found: Answer) -> PredictionView:
     prediction = found.prediction
     request = prediction.request
     prefill, decode = _phase("prefill", found), _phase("decode", found)
-    gaps = max(request.output_tokens - 1, 0)
+    whole = "A request of mean length" if request.mean_share < 1 else "The whole request"
     return PredictionView(
         answer=found,
         prefill=prefill,
@@ -74,9 +74,7 @@ def view_of(found: Answer) -> PredictionView:
         rows=phase_rows(found),
         times=predicted_times(prediction),
         roofline=prediction_roofline(found),
-        headline=f"The whole request takes {seconds(prediction.total_s)}"
-        if gaps
-        else f"The whole request is its first token: {seconds(prediction.total_s)}",
+        headline=f"{whole} {'takes' if request.further_tokens else 'is its first token:'} {seconds(prediction.total_s)}",
         left_behind=_left_behind(found),
         nearest=nearest(found),
     )
@@ -154,8 +152,8 @@ def phase_rows(found: Answer) -> tuple[Row, ...]:
 
 def _share_row(prediction: Prediction) -> list[Row]:
     """What each phase takes of the whole request; nothing to say when one token is all."""
-    steps = prediction.request.output_tokens - 1
-    if steps < 1:
+    steps = prediction.request.further_tokens
+    if not steps:
         return []
     decode_s, share = steps * prediction.itl_s, prediction.ttft_s / prediction.total_s
     decode = f"{count(steps)} × {seconds(prediction.itl_s)} = {seconds(decode_s)}, {percent(1 - share)}"

@@ -257,7 +257,7 @@ def _taken_away(move: Move, prediction: Prediction) -> Prediction:
     if less_prefill <= 0 and less_decode <= 0:
         raise PhaselineError("The prediction holds no such time for this run.")
     ttft, itl = prediction.ttft_s - less_prefill, prediction.itl_s - less_decode
-    return replace(prediction, ttft_s=ttft, itl_s=itl, total_s=float(total_s(ttft, itl, prediction.request.output_tokens)))
+    return replace(prediction, ttft_s=ttft, itl_s=itl, total_s=ttft + prediction.request.further_tokens * itl)
 
 
 def effect_json(effect: LeverEffect | None) -> dict[str, Any] | None:

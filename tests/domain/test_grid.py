@@ -41,6 +41,7 @@ SWEEPS = [
     (TEXTBOOK_8B, TEXTBOOK_H100, None, Request(calibration="textbook"), {"batch": [1, 32, 300], "tp": [1, 2]}),
     (TINY, ONLY_FP32, None, Request(), {"prompt_tokens": [5, 6]}),
     (LLAMA_8B, SERVER, None, Request(), {}),
+    (LLAMA_8B, SERVER, ENGINE, Request(concurrency=16, shortest_length=0.5), {"output_tokens": [1, 2, 300], "prompt_tokens": [1, 2000]}),
 ]
 
 

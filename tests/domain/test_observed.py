@@ -1,7 +1,14 @@
 """Which figure of a run stands for one request."""
 
+from dataclasses import replace
+
+import pytest
+
 from app.domain.observed import RequestTimes, measured_times, observed, observed_first_token, observed_step, predicted_times
+from app.domain.prediction import Request
 from app.domain.run import Distribution, Flag, Run, Workload
+from app.domain.serving import predict
+from tests.domain.subjects import LLAMA_8B, SERVER
 from tests.made_up import textbook_prediction
 
 
@@ -71,3 +78,13 @@ def test_a_prediction_is_marked_as_one() -> None:
     assert (times.steps, times.predicted) == (299, True)
     assert times.total_s is not None
     assert abs(times.total_s - 1.50425) < 1e-5  # 0.0761905 + 299 x 0.00477612
+
+
+def test_a_prediction_with_drawn_lengths_is_one_of_mean_length() -> None:
+    # Answers of 150 to 300 tokens: 225 on average, 224 after the first. Without clients nothing is drawn.
+    drawn = Request(prompt_tokens=2000, output_tokens=300, concurrency=8, shortest_length=0.5)
+    found = predict(LLAMA_8B, SERVER, drawn)
+    times = predicted_times(found)
+    assert times.steps == 224
+    assert times.total_s == pytest.approx(found.ttft_s + 224 * found.itl_s) == pytest.approx(found.total_s)
+    assert predicted_times(predict(LLAMA_8B, SERVER, replace(drawn, concurrency=None))).steps == 299

@@ -32,6 +32,7 @@ def test_clients_see_the_parts_of_their_first_token_and_what_limits_more(client:
         assert part in words
     assert 'data-chart="distribution"' in page.text
     assert 'name="shortest_length" value="0.8"' in page.text  # the target's form keeps the question
+    assert "A request of mean length takes" in page.text
 
 
 def test_a_target_gives_goodput_and_a_wrong_one_a_sentence(client: TestClient) -> None:

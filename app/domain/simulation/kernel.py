@@ -148,7 +148,7 @@ def plan(costs: Costs, limits: Limits, requests: Requests, records: Records, slo
         slots.chunk[slot] = min(slots.prompt_left[slot], max(budget - new, 0))
         new += slots.chunk[slot]
     n[BLOCKED] = FREE
-    looks = n[RUNNING] == 0 or n[SINCE] >= max(limits.look_passes * n[RUNNING] ** limits.look_power - 0.5, 1.0)
+    looks = n[RUNNING] == 0 or n[SINCE] >= look_interval(limits, n[RUNNING])
     if looks:
         n[SINCE] = 0
     while n[STACKED] > 0 or (looks and n[HEAD] < n[SENT] and records.arrive[slots.order[n[HEAD]]] <= t[NOW]):
@@ -292,7 +292,13 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
 
 def steps_to_a_look(limits: Limits, n: Mutable) -> float:
     """Steps until a scheduler that does not look before each of them looks for new requests."""
-    return float(limits.look_passes - n[SINCE]) if limits.look_passes > 1 else LONGEST_JUMP
+    interval = look_interval(limits, n[RUNNING])
+    return max(interval - n[SINCE], 1.0) if interval > 1.0 else LONGEST_JUMP
+
+
+def look_interval(limits: Limits, running: int) -> float:
+    """Whole passes from one look for new requests to the next, with `running` sequences."""
+    return float(math.ceil(max(limits.look_passes * float(running) ** limits.look_power - 0.5, 1.0)))
 
 
 # What follows is called for every few steps: columns alone are handed over, since a compiled call counts the owners of every array.

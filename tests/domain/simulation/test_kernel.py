@@ -75,6 +75,16 @@ def test_how_rarely_a_scheduler_looks_may_grow_with_what_runs(form: str) -> None
     assert Loop([100, 100], [20, 1], send=[0.0, 3.5], limits=grows).run(form).start == pytest.approx([0.0, 4.0])
 
 
+@pytest.mark.parametrize("form", ["plain", "compiled"])
+@pytest.mark.parametrize("kind", [Loop, Several])
+@pytest.mark.parametrize(("passes", "power"), [(16.2, 0.0), (5.0, 5.0)])
+def test_between_two_looks_there_are_whole_passes(kind: type[Loop], passes: float, power: float, form: str) -> None:
+    # 16.2 passes are 16: the prompt's (3 s) and 15 steps. With one running a power changes nothing: the prompt's and four steps.
+    found = kind([100, 100], [40, 1], send=[0.0, 3.5], limits=limits(look_passes=passes, look_power=power)).run(form)
+    assert found.start == pytest.approx([0.0, 18.0 if power == 0.0 else 7.0])
+    assert found.sums[state.PASSES] == pytest.approx(round(found.sums[state.PASSES]))
+
+
 def test_a_pass_alone_shows_as_one_long_gap() -> None:
     found = Loop([100, 100], [5, 1], send=[0.0, 3.5], limits=limits(alone=True)).run()
     counted = {place: times for place, times in enumerate(found.gaps) if times}

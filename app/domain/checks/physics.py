@@ -119,11 +119,12 @@ def share_of_arithmetic(prediction: Prediction, peak_flops_per_s: float, request
     """What part of the specified FLOP/s of `devices` computing so many prompts a second takes; above 1 nothing can.
 
     0 where reading bytes bounds a prompt: prompts that are computed together share that read. `peak_flops_per_s` is that of one device.
+    The pass of a static batch holds all its prompts.
     """
-    cost, bandwidth = prediction.prefill, peak_flops_per_s / prediction.ridge_peak
+    cost, request, bandwidth = prediction.prefill, prediction.request, peak_flops_per_s / prediction.ridge_peak
     if prediction.pools is not None or cost.floor_s <= cost.bytes / bandwidth:
         return 0.0
-    return requests_per_s * cost.floor_s * prediction.request.tp / devices
+    return requests_per_s * cost.floor_s / request.batch * request.tp / devices
 
 
 def _cached_prompts(run: Run, prediction: Prediction, peak_flops_per_s: float) -> Flag | None:

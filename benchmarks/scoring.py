@@ -89,7 +89,7 @@ def _over_peak(asked: Asked, prediction: Prediction) -> bool:
     row, request = asked.measurement, asked.request
     if row.kind != "served" or row.ttft_s is None or row.tpot_s is None or request.concurrency is None:
         return False
-    pace = request.concurrency / (row.ttft_s + max(request.mean_lengths[1] - 1.0, 0.0) * row.tpot_s)
+    pace = request.concurrency / (row.ttft_s + request.further_tokens * row.tpot_s)
     peak = prediction.ridge_peak * asked.hardware.bandwidth_bytes_per_s
     return share_of_arithmetic(prediction, peak, pace, request.tp * request.pp * request.dp) > CLIENTS_THAT_END_APART
 

@@ -13,7 +13,6 @@ from app.domain.dtypes import number_format
 from app.domain.engine import EngineProfile
 from app.domain.errors import PhaselineError
 from app.domain.hardware import HardwareProfile
-from app.domain.phases import total_s
 from app.domain.prediction import PassCost, Prediction, Request
 from app.domain.schedule import Schedule
 from app.domain.what_if import Change, changed, unmoved
@@ -58,14 +57,12 @@ class Outlook:
     def of(cls, prediction: Prediction, copies: int = 1) -> "Outlook":
         """The figures of a prediction, of `copies` of it for rates and devices."""
         request, memory = prediction.request, prediction.memory
-        answer = request.mean_lengths[1]
-        total = float(total_s(prediction.ttft_s, prediction.itl_s, answer))
         in_flight = copies * (request.batch if request.concurrency is None else request.concurrency)
         return cls(
             prediction.ttft_s,
             prediction.itl_s,
-            total,
-            in_flight * answer / total,
+            prediction.total_s,
+            in_flight * request.mean_lengths[1] / prediction.total_s,
             request.tp * request.pp * request.dp * copies,
             memory.weight_bytes + memory.kv_bytes + memory.activation_bytes,
             memory.max_batch,

@@ -293,7 +293,7 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
 def steps_to_a_look(limits: Limits, n: Mutable) -> float:
     """Steps until a scheduler that does not look before each of them looks for new requests."""
     interval = look_interval(limits, n[RUNNING])
-    return max(interval - n[SINCE], 1.0) if interval > 1.0 else LONGEST_JUMP
+    return interval - n[SINCE] if interval > 1.0 else LONGEST_JUMP
 
 
 def look_interval(limits: Limits, running: int) -> float:

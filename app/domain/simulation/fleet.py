@@ -33,6 +33,7 @@ from app.domain.simulation.kernel import (
     grow,
     growth,
     in_pass,
+    look_interval,
     make_room,
     plan,
     read_s,
@@ -377,7 +378,9 @@ def steps(
         reading = max(reading, read_s(costs, limits, mine, counts, 0.0))
         ahead = min(ahead, steps_to_an_end(mine.prompt_left, mine.left, counts[RUNNING], limits.accepted), steps_to_a_look(limits, counts))
         if counts[BLOCKED] == FREE and counts[HEAD] < counts[SENT]:
-            until = min(until, records.arrive[slots.order[row][counts[HEAD]]])
+            arrives = records.arrive[slots.order[row][counts[HEAD]]]
+            if arrives > at or look_interval(limits, counts[RUNNING]) == 1.0:  # one that is there waits for the look alone
+                until = min(until, arrives)
         if traffic.landed_head[row] < traffic.landed_sent[row]:
             until = min(until, traffic.landed_at[slots.order[row][traffic.landed_head[row]]])
     linear = interpolated(costs.tokens, costs.decode_s, most)

@@ -275,7 +275,9 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
     step = linear + read_s(costs, limits, slots, n, 0.0)
     steps = steps_to_an_end(slots.prompt_left, slots.left, n[RUNNING], limits.accepted)
     if n[BLOCKED] == FREE and n[HEAD] < n[SENT]:
-        steps = min(steps, math.ceil((records.arrive[slots.order[n[HEAD]]] - t[NOW]) / step))
+        arrives = records.arrive[slots.order[n[HEAD]]]
+        if arrives > t[NOW] or look_interval(limits, n[RUNNING]) == 1.0:  # one that is there waits for the look alone
+            steps = min(steps, math.ceil((arrives - t[NOW]) / step))
     steps = min(steps, steps_to_a_look(limits, n))
     steps = max(steps, 1.0)
     spare = limits.pool_bytes - t[USED]

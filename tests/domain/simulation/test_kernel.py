@@ -1,9 +1,11 @@
 """The engine's loop by hand: a decode pass takes 1 s, one with prompts 2 s and 0.01 s a token (tests/domain/simulation/loops.py)."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from app.domain.simulation import state
+from app.domain.simulation import kernel, state
 from tests.domain.simulation.loops import Loop, Several, costs, limits
 
 
@@ -83,6 +85,21 @@ def test_between_two_looks_there_are_whole_passes(kind: type[Loop], passes: floa
     found = kind([100, 100], [40, 1], send=[0.0, 3.5], limits=limits(look_passes=passes, look_power=power)).run(form)
     assert found.start == pytest.approx([0.0, 18.0 if power == 0.0 else 7.0])
     assert found.sums[state.PASSES] == pytest.approx(round(found.sums[state.PASSES]))
+
+
+def test_steps_until_a_look_that_grows_with_what_runs_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two run and look every 2 · 2⁵ = 64 passes; a third waits from the fourth second on. The prompts' pass, then 63 steps in one jump.
+    jumps = []
+    whole = kernel.decode_steps
+
+    def counted(*arguments: Any) -> None:
+        jumps.append(1)
+        whole(*arguments)
+
+    monkeypatch.setattr(kernel, "decode_steps", counted)
+    found = Loop([50, 50, 100], [90, 90, 1], send=[0.0, 0.0, 3.5], limits=limits(look_passes=2.0, look_power=5.0)).run("plain")
+    assert found.start[2] == pytest.approx(3.0 + 63.0)
+    assert len(jumps) <= 4
 
 
 def test_a_pass_alone_shows_as_one_long_gap() -> None:

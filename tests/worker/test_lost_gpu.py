@@ -13,7 +13,7 @@ from tests.worker.drivers import DRIVER
 from tests.worker.processes import Site, eventually
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server, and for agents the stand-in driver, which answers until the file `lost` is there."""
     made = Site(tmp_path_factory.mktemp("gpu"), LEASE_S="10")
@@ -40,7 +40,7 @@ def test_a_child_that_ends_with_75_gives_the_job_back_and_the_agent_goes_on(site
 
 
 def test_a_driver_that_falls_silent_ends_the_job_without_a_mark_and_the_agent_with_75(site: Site) -> None:
-    agent = site.agents["gpu-a"]
+    agent = site.start_agent("gpu-a")
     number = site.ask_for(6, 30.0)
     site.until(number, "running")
     (site.folder / "lost").touch()
@@ -58,7 +58,6 @@ def test_a_driver_that_falls_silent_ends_the_job_without_a_mark_and_the_agent_wi
 
 
 def test_a_driver_that_falls_silent_before_the_job_has_a_process_is_the_reason_too(site: Site) -> None:
-    (site.folder / "lost").unlink(missing_ok=True)
     number = site.ask_for(6, 30.0)
     assert site.start_agent("gpu-b", "--loses-at-claim").wait(30) == 75
     job = site.job(number)

@@ -377,12 +377,7 @@ def steps(
         together += rows
         reading = max(reading, read_s(costs, limits, mine, counts, 0.0))
         ahead = min(ahead, steps_to_an_end(mine.prompt_left, mine.left, counts[RUNNING], limits.accepted), steps_to_a_look(limits, counts))
-        if counts[BLOCKED] == FREE and counts[HEAD] < counts[SENT]:
-            arrives = records.arrive[slots.order[row][counts[HEAD]]]
-            if arrives > at or look_interval(limits, counts[RUNNING]) == 1.0:  # one that is there waits for the look alone
-                until = min(until, arrives)
-        if traffic.landed_head[row] < traffic.landed_sent[row]:
-            until = min(until, traffic.landed_at[slots.order[row][traffic.landed_head[row]]])
+        until = min(until, comes_to(limits, records, traffic, slots, counts, row, at))
     linear = interpolated(costs.tokens, costs.decode_s, most)
     if costs.ranks > 1:
         linear += shared_s(costs, together)
@@ -415,6 +410,18 @@ def steps(
         second_tokens(traffic, mine, n[row], at + step, True)
         count_steps(records.gaps, records.sums, mine.prompt_left, mine.last, n[row], at, step, mean, ahead)
         grow(costs, mine, n[row], t[row], ahead * limits.accepted)
+
+
+def comes_to(limits: Limits, records: Records, traffic: Traffic, slots: Slots, counts: Mutable, row: int, at: float) -> float:
+    """When the next request can join a rank, by a landing from another pool or by an arrival that is looked at."""
+    comes = NEVER
+    if counts[BLOCKED] == FREE and counts[HEAD] < counts[SENT]:
+        arrives = records.arrive[slots.order[row][counts[HEAD]]]
+        if arrives > at or look_interval(limits, counts[RUNNING]) == 1.0:  # one that is there waits for the look alone
+            comes = arrives
+    if traffic.landed_head[row] < traffic.landed_sent[row]:
+        comes = min(comes, traffic.landed_at[slots.order[row][traffic.landed_head[row]]])
+    return comes
 
 
 def others_run(fleet: Fleet, n: Mutable, unit: int) -> bool:

@@ -86,8 +86,8 @@ def serve(deployment: Deployment, noise: Noise, random: np.random.Generator) -> 
     )
     load = deployment.load
     sent, own = _with_strangers(sending(load), deployment)
-    # How rarely a scheduler looks for requests is a setting; these servers have its default, as their profiles mostly have not.
-    limits = simulator.limits(load)._replace(look_passes=1.0, look_power=0.0)
+    # How soon a scheduler knows of requests is a setting; these servers have its default, as their profiles mostly have not.
+    limits = simulator.limits(load)._replace(look_steps=0.0, look_power=0.0)
     if deployment.pool_tokens is not None:
         pool = deployment.pool_tokens * simulator.costs.kv_each_bytes
         limits = limits._replace(pool_bytes=pool, admit_bytes=pool * (limits.admit_bytes / limits.pool_bytes))

@@ -198,6 +198,18 @@ def test_the_closed_form_stays_near_the_simulator(name: str) -> None:
     assert all(distance <= bound for distance, bound in zip(distances, most, strict=True)), distances
 
 
+@pytest.mark.parametrize("schedule", [Schedule(), ALONE], ids=["mixed", "alone"])
+@pytest.mark.parametrize("clients", [8, 64, 160])
+def test_they_agree_where_a_scheduler_knows_late_of_requests_under_every_load(schedule: Schedule, clients: int) -> None:
+    # While a full pass leaves prompts over, the next one follows at once: one that let them wait anew held the batch small for ever.
+    rarely = replace(ENGINE, schedule=schedule, admission_steps=8.0, admission_running_power=0.4)
+    request = Request(prompt_tokens=1024, output_tokens=256, concurrency=clients, shortest_length=0.2)
+    said = predict(LLAMA_8B, SERVER, request, engine=rarely)
+    found = Simulator.of(LLAMA_8B, SERVER, request, engine=rarely).run(ServedLoad(1024, 256, clients=clients, shortest_length=0.2, seed=1))
+    assert said.ttft_s == pytest.approx(found.ttft.mean, rel=0.2)
+    assert said.itl_s == pytest.approx(found.itl_s, rel=0.2)
+
+
 def test_a_prediction_says_how_long_the_scheduler_does_not_look_where_that_is_waited_for() -> None:
     rarely = replace(ENGINE, admission_steps=20.0)
     alone = replace(rarely, schedule=ALONE)

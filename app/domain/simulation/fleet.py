@@ -24,20 +24,19 @@ from app.domain.simulation.kernel import (
     NOW,
     RUNNING,
     SENT,
-    SINCE,
     STACKED,
     STALLED,
+    STEP,
     USED,
     after_prompts,
     count_steps,
     grow,
     growth,
     in_pass,
-    look_interval,
     make_room,
+    noticed_after_s,
     plan,
     read_s,
-    steps_to_a_look,
     steps_to_an_end,
 )
 from app.domain.simulation.passes import interpolated, shared_s
@@ -348,7 +347,6 @@ def pass_with_prompts(
     for row in range(first, last):
         mine = row_of(slots, row)
         t[row][NOW] = ends
-        n[row][SINCE] += 1
         second_tokens(traffic, mine, n[row], ends, not limits.alone)
         after_prompts(costs, limits, records, mine, n[row], t[row], at)
 
@@ -376,12 +374,14 @@ def steps(
         most = max(most, rows)
         together += rows
         reading = max(reading, read_s(costs, limits, mine, counts, 0.0))
-        ahead = min(ahead, steps_to_an_end(mine.prompt_left, mine.left, counts[RUNNING], limits.accepted), steps_to_a_look(limits, counts))
-        until = min(until, comes_to(limits, records, traffic, slots, counts, row, at))
+        ahead = min(ahead, steps_to_an_end(mine.prompt_left, mine.left, counts[RUNNING], limits.accepted))
     linear = interpolated(costs.tokens, costs.decode_s, most)
     if costs.ranks > 1:
         linear += shared_s(costs, together)
     step = linear + reading
+    for row in range(first, last):
+        t[row][STEP] = step
+        until = min(until, comes_to(limits, records, traffic, slots, n[row], t[row], row))
     if until < NEVER:
         ahead = min(ahead, math.ceil((until - at) / step))
     if others_run(fleet, n, unit):
@@ -406,19 +406,16 @@ def steps(
     for row in range(first, last):
         mine = row_of(slots, row)
         t[row][NOW] = ends
-        n[row][SINCE] += int(ahead)
         second_tokens(traffic, mine, n[row], at + step, True)
         count_steps(records.gaps, records.sums, mine.prompt_left, mine.last, n[row], at, step, mean, ahead)
         grow(costs, mine, n[row], t[row], ahead * limits.accepted)
 
 
-def comes_to(limits: Limits, records: Records, traffic: Traffic, slots: Slots, counts: Mutable, row: int, at: float) -> float:
-    """When the next request can join a rank, by a landing from another pool or by an arrival that is looked at."""
+def comes_to(limits: Limits, records: Records, traffic: Traffic, slots: Slots, counts: Mutable, clocks: Mutable, row: int) -> float:
+    """When the next request can join a rank, by a landing from another pool or by an arrival that is noticed."""
     comes = NEVER
     if counts[BLOCKED] == FREE and counts[HEAD] < counts[SENT]:
-        arrives = records.arrive[slots.order[row][counts[HEAD]]]
-        if arrives > at or look_interval(limits, counts[RUNNING]) == 1.0:  # one that is there waits for the look alone
-            comes = arrives
+        comes = records.arrive[slots.order[row][counts[HEAD]]] + noticed_after_s(limits, counts, clocks)
     if traffic.landed_head[row] < traffic.landed_sent[row]:
         comes = min(comes, traffic.landed_at[slots.order[row][traffic.landed_head[row]]])
     return comes

@@ -34,12 +34,12 @@ from app.domain.simulation.state import (
 )
 
 # Places in the loop's own counters (whole numbers) and clocks (seconds, and bytes of the pool in use).
-# HELD are prompts that are computed and keep their place until another pool has taken them, NEW those that it just took; SINCE are
-# passes since the scheduler looked for new requests.
-RUNNING, HEAD, SENT, DONE, STACKED, DECODING, BLOCKED, STALLED, HELD, NEW, SINCE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-COUNTERS = 11
-NOW, FRONT_END, USED = 0, 1, 2
-CLOCKS = 3
+# HELD are prompts that are computed and keep their place until another pool has taken them, NEW those that it just took; STEP are the
+# seconds of the latest decode step.
+RUNNING, HEAD, SENT, DONE, STACKED, DECODING, BLOCKED, STALLED, HELD, NEW = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+COUNTERS = 10
+NOW, FRONT_END, USED, STEP = 0, 1, 2, 3
+CLOCKS = 4
 
 # Steps taken at once at most, so that the gaps that are counted keep their spread as caches grow.
 LONGEST_JUMP = 64.0
@@ -148,10 +148,8 @@ def plan(costs: Costs, limits: Limits, requests: Requests, records: Records, slo
         slots.chunk[slot] = min(slots.prompt_left[slot], max(budget - new, 0))
         new += slots.chunk[slot]
     n[BLOCKED] = FREE
-    looks = n[RUNNING] == 0 or n[SINCE] >= look_interval(limits, n[RUNNING])
-    if looks:
-        n[SINCE] = 0
-    while n[STACKED] > 0 or (looks and n[HEAD] < n[SENT] and records.arrive[slots.order[n[HEAD]]] <= t[NOW]):
+    arrived = t[NOW] - noticed_after_s(limits, n, t)
+    while n[STACKED] > 0 or (n[HEAD] < n[SENT] and records.arrive[slots.order[n[HEAD]]] <= arrived):
         again = n[STACKED] > 0
         index = slots.stack[n[STACKED] - 1] if again else slots.order[n[HEAD]]
         length = max(slots.kept[index], requests.prompt[index])
@@ -199,7 +197,6 @@ def prompt_pass(costs: Costs, limits: Limits, requests: Requests, records: Recor
     began = t[NOW]
     t[NOW] += max(seconds, costs.prompt_floor_s)
     records.sums[PASSES] += 1.0
-    n[SINCE] += 1
     after_prompts(costs, limits, records, slots, n, t, began)
 
 
@@ -273,12 +270,11 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
     """Decode steps of all running sequences, as many at once as nothing else happens in."""
     linear = interpolated(costs.tokens, costs.decode_s, float(n[DECODING] * limits.rows))
     step = linear + read_s(costs, limits, slots, n, 0.0)
+    t[STEP] = step
     steps = steps_to_an_end(slots.prompt_left, slots.left, n[RUNNING], limits.accepted)
     if n[BLOCKED] == FREE and n[HEAD] < n[SENT]:
-        arrives = records.arrive[slots.order[n[HEAD]]]
-        if arrives > t[NOW] or look_interval(limits, n[RUNNING]) == 1.0:  # one that is there waits for the look alone
-            steps = min(steps, math.ceil((arrives - t[NOW]) / step))
-    steps = min(steps, steps_to_a_look(limits, n))
+        noticed = records.arrive[slots.order[n[HEAD]]] + noticed_after_s(limits, n, t)
+        steps = min(steps, math.ceil((noticed - t[NOW]) / step))
     steps = max(steps, 1.0)
     spare = limits.pool_bytes - t[USED]
     while steps > 1.0 and growth(costs, slots, n, steps * limits.accepted) > spare:
@@ -287,20 +283,15 @@ def decode_steps(costs: Costs, limits: Limits, records: Records, slots: Slots, n
     began = t[NOW]
     t[NOW] += mean * steps
     records.sums[PASSES] += steps
-    n[SINCE] += int(steps)
     count_steps(records.gaps, records.sums, slots.prompt_left, slots.last, n, began, step, mean, steps)
     grow(costs, slots, n, t, steps * limits.accepted)
 
 
-def steps_to_a_look(limits: Limits, n: Mutable) -> float:
-    """Steps until a scheduler that does not look before each of them looks for new requests."""
-    interval = look_interval(limits, n[RUNNING])
-    return interval - n[SINCE] if interval > 1.0 else LONGEST_JUMP
-
-
-def look_interval(limits: Limits, running: int) -> float:
-    """Whole passes from one look for new requests to the next, with `running` sequences."""
-    return float(math.ceil(max(limits.look_passes * float(running) ** limits.look_power - 0.5, 1.0)))
+def noticed_after_s(limits: Limits, n: Mutable, t: Mutable) -> float:
+    """Seconds from a request's arrival until the scheduler knows of it, beyond the half step until the next pass; 0 where nothing runs."""
+    if n[RUNNING] == 0:
+        return 0.0
+    return float(max(limits.look_steps * float(n[RUNNING]) ** limits.look_power - 0.5, 0.0) * t[STEP])
 
 
 # What follows is called for every few steps: columns alone are handed over, since a compiled call counts the owners of every array.

@@ -89,7 +89,7 @@ class Simulator:
         if found is None:
             found = limits_of(question, self.schedule, float(sequences))
             if reserve is not None:
-                found = found._replace(reserve=reserve, alone=True, rows=1, accepted=1.0, look_passes=1.0, look_power=0.0)
+                found = found._replace(reserve=reserve, alone=True, rows=1, accepted=1.0, look_steps=0.0, look_power=0.0)
             self._limits[key] = found
         return found
 

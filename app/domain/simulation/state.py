@@ -58,8 +58,8 @@ class Limits(NamedTuple):
     `reserve` of the answer, and fills the pool to `admit_bytes`; what grows beyond it may need a preemption. `alone`: passes with
     prompts carry no decode rows.
     A decode row is `rows` tokens wide and brings `accepted` of them (1 and 1.0 without speculation). `serial_s` is the front-end's time
-    one request after another, `parallel_s` the rest of it. The scheduler looks for new requests every `look_passes` passes, times the power
-    `look_power` of the sequences that run, and at once where nothing runs.
+    one request after another, `parallel_s` the rest of it. A request is in a pass `look_steps` decode steps after it has arrived on
+    average, times the power `look_power` of the sequences that run, and at once where nothing runs.
     """
 
     chunk_tokens: int
@@ -72,7 +72,7 @@ class Limits(NamedTuple):
     accepted: float
     serial_s: float
     parallel_s: float
-    look_passes: float
+    look_steps: float
     look_power: float
 
 

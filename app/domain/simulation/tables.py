@@ -86,7 +86,7 @@ def limits_of(question: Question, schedule: Schedule, sequences: float) -> Limit
         accepted=float(question.load.accepted),
         serial_s=float(question.rates.serial_front_end_s),
         parallel_s=float(question.rates.front_end_s),
-        look_passes=2.0 * float(looked_for_after(question.load, question.rates, question.load.dp)),
+        look_steps=float(looked_for_after(question.load, question.rates, question.load.dp)),
         look_power=float(question.rates.admission_running_power),
     )
 

@@ -42,7 +42,7 @@ def costs(**changes: Any) -> Costs:
 
 def limits(**changes: Any) -> Limits:
     """No bounds and no front-end."""
-    plain = Limits(1000, 1000, INF, INF, 0.0, False, 1, 1.0, 0.0, 0.0, 1.0, 0.0)
+    plain = Limits(1000, 1000, INF, INF, 0.0, False, 1, 1.0, 0.0, 0.0, 0.0, 0.0)
     return plain._replace(**changes)
 
 

@@ -60,35 +60,41 @@ def test_a_mixed_pass_carries_a_decode_step_and_a_pass_alone_does_not() -> None:
 
 @pytest.mark.parametrize("form", ["plain", "compiled"])
 @pytest.mark.parametrize("kind", [Loop, Several])
-@pytest.mark.parametrize(("arrives", "starts"), [(3.5, 7.0), (7.5, 12.0), (100.0, 100.0)])
-def test_a_scheduler_that_looks_every_fifth_pass_lets_requests_wait(kind: type[Loop], arrives: float, starts: float, form: str) -> None:
-    # Looks at 0 s, then after the prompt pass (3 s) and four steps at 7 s, five steps later at 12 s; at once where nothing runs.
-    found = kind([100, 100], [20, 1], send=[0.0, arrives], limits=limits(look_passes=5.0)).run(form)
+@pytest.mark.parametrize(
+    ("steps", "arrives", "starts"), [(5.5, 3.5, 9.0), (5.5, 7.2, 13.0), (5.5, 100.0, 100.0), (0.5, 3.5, 4.0), (2.0, 3.7, 6.0)]
+)
+def test_a_scheduler_knows_of_a_request_some_steps_after_it_arrives(
+    kind: type[Loop], steps: float, arrives: float, starts: float, form: str
+) -> None:
+    # Steps of 1 s end at whole seconds: 5 of them (5.5 on average, half a one until the next pass) after 3.5 s is 8.5 s, the pass at 9 s.
+    # Where nothing runs a request starts at once; half a step is the next pass.
+    found = kind([100, 100], [20, 1], send=[0.0, arrives], limits=limits(look_steps=steps)).run(form)
     assert found.start == pytest.approx([0.0, starts])
+    assert found.sums[state.PASSES] == pytest.approx(round(found.sums[state.PASSES]))
 
 
 @pytest.mark.parametrize("form", ["plain", "compiled"])
-def test_how_rarely_a_scheduler_looks_may_grow_with_what_runs(form: str) -> None:
-    # Two run: 1.25 · 2² passes are five. One runs: 1.25, so the scheduler looks every pass, at the end of the one under way.
-    grows = limits(look_passes=1.25, look_power=2.0)
-    two = [Loop([50, 50, 100], [20, 20, 1], send=[0.0, 0.0, 3.5], limits=one).run(form) for one in (grows, limits(look_passes=5.0))]
+def test_how_long_that_takes_may_grow_with_what_runs(form: str) -> None:
+    # Two run: 1.25 · 2² steps are five. One runs: 1.25, so 0.75 steps after 3.5 s is 4.25 s, the pass at 5 s.
+    grows = limits(look_steps=1.25, look_power=2.0)
+    two = [Loop([50, 50, 100], [20, 20, 1], send=[0.0, 0.0, 3.5], limits=one).run(form) for one in (grows, limits(look_steps=5.0))]
     assert two[0].start == pytest.approx(two[1].start)
-    assert two[0].start[2] > 6.9
-    assert Loop([100, 100], [20, 1], send=[0.0, 3.5], limits=grows).run(form).start == pytest.approx([0.0, 4.0])
+    assert two[0].start[2] == pytest.approx(8.0)
+    assert Loop([100, 100], [20, 1], send=[0.0, 3.5], limits=grows).run(form).start == pytest.approx([0.0, 5.0])
 
 
 @pytest.mark.parametrize("form", ["plain", "compiled"])
 @pytest.mark.parametrize("kind", [Loop, Several])
-@pytest.mark.parametrize(("passes", "power"), [(16.2, 0.0), (5.0, 5.0)])
-def test_between_two_looks_there_are_whole_passes(kind: type[Loop], passes: float, power: float, form: str) -> None:
-    # 16.2 passes are 16: the prompt's (3 s) and 15 steps. With one running a power changes nothing: the prompt's and four steps.
-    found = kind([100, 100], [40, 1], send=[0.0, 3.5], limits=limits(look_passes=passes, look_power=power)).run(form)
-    assert found.start == pytest.approx([0.0, 18.0 if power == 0.0 else 7.0])
-    assert found.sums[state.PASSES] == pytest.approx(round(found.sums[state.PASSES]))
+def test_what_a_full_pass_leaves_over_joins_the_next_one(kind: type[Loop], form: str) -> None:
+    # Three prompts of a full pass each (12 s) come while one decodes, and are known of five steps later: one pass after the other then.
+    found = kind([100, 1000, 1000, 1000], [200, 1, 1, 1], send=[0.0, 3.5, 3.5, 3.5], limits=limits(look_steps=5.5)).run(form)
+    gaps = [later - earlier for earlier, later in zip(found.start[1:], found.start[2:], strict=False)]
+    assert found.start[1] == pytest.approx(9.0)
+    assert all(12.0 <= gap <= 12.1 for gap in gaps), gaps
 
 
-def test_steps_until_a_look_that_grows_with_what_runs_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Two run and look every 2 · 2⁵ = 64 passes; a third waits from the fourth second on. The prompts' pass, then 63 steps in one jump.
+def test_steps_until_a_request_is_known_of_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two run, and a third is known of 2 · 2⁵ - ½ steps after it arrives at 3.5 s: the prompts' pass (3 s), then 64 steps in one jump.
     jumps = []
     whole = kernel.decode_steps
 
@@ -97,8 +103,8 @@ def test_steps_until_a_look_that_grows_with_what_runs_are_taken_at_once(monkeypa
         whole(*arguments)
 
     monkeypatch.setattr(kernel, "decode_steps", counted)
-    found = Loop([50, 50, 100], [90, 90, 1], send=[0.0, 0.0, 3.5], limits=limits(look_passes=2.0, look_power=5.0)).run("plain")
-    assert found.start[2] == pytest.approx(3.0 + 63.0)
+    found = Loop([50, 50, 100], [90, 90, 1], send=[0.0, 0.0, 3.5], limits=limits(look_steps=2.0, look_power=5.0)).run("plain")
+    assert found.start[2] == pytest.approx(3.0 + 64.0)
     assert len(jumps) <= 4
 
 

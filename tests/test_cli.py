@@ -412,6 +412,9 @@ def test_a_load_is_simulated_and_its_goodput_counted(run: Run) -> None:
     assert (served["method"], served["requests"], served["goodput"]) == ("simulated", 40, None)
     open_loop = result(run(*asked, "--rate", "2", "--requests", "30", "--seed", "5", "--ttft-target", "10", "--json"))["served"]
     assert (open_loop["requests"], open_loop["goodput"]["share"]) == (30, 1.0)
+    assert open_loop["in_flight"] == 1
+    flying = result(run(*asked, "--concurrency", "4", "--open-loop", "--json"))["served"]
+    assert (flying["clients"], flying["in_flight"], flying["method"]) == (None, 4, "closed_form")
     text = run(*asked, "--concurrency", "4", "--simulate", "--tpot-target", "0.5").out
     assert "simulated 40 requests" in text
     assert "front-end" in text

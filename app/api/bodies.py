@@ -74,6 +74,10 @@ class PredictionRequest(Body):
     calibration: Words = "default"
     requests_per_client: Count = 10
     shortest_length: Share = 1.0
+    open_loop: Truth = Field(default=False, description="Requests come at their own moments, `concurrency` of them are in flight")
+    request_rate_per_s: Annotated[float, Field(ge=1e-6, le=1e6), Number] | None = Field(
+        default=None, description="An open loop of so many requests a second, instead of concurrency"
+    )
     draft_tokens: Annotated[int, Field(ge=0, le=64), Number] = 0
     acceptance: Annotated[float, Field(ge=0, le=1), Number] = 0.0
     prefill_replicas: Degree | None = Field(default=None, description="Prefill on so many replicas of its own")
@@ -90,6 +94,7 @@ class PredictionQuery(PredictionRequest):
     """The same as query parameters; the founding case when nothing is given."""
 
     calibration: Words = "textbook"
+    open_loop: bool = Field(default=False, description="Requests come at their own moments, `concurrency` of them are in flight")
 
 
 class ChangeQuery(PredictionQuery):

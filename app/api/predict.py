@@ -12,7 +12,7 @@ from app.api.shapes import ChangeShape, MapShape, PredictionShape, SweepShape
 from app.domain.simulation import Target
 from app.domain.what_if import RANGES, Change
 from app.services.maps import map_figure, map_json, map_of
-from app.services.predicting import Answer, answer, question_of
+from app.services.predicting import Answer, answer, at_own_moments, question_of
 from app.services.prediction_json import answer_json
 from app.services.profiles import read_book
 from app.services.sweeping import sweep
@@ -35,7 +35,7 @@ def post_prediction(context: ContextDep, body: PredictionBody) -> Response:
     question = question_of(body.model_dump(exclude={"sweep", "simulate", "arrivals", "target"}))
     if body.sweep is not None:
         return StrictJSON(sweep(book, question, body.sweep))
-    found = answer(book, question)
+    found = answer(book, at_own_moments(question, body.arrivals.request_rate_per_s if body.arrivals else None))
     return StrictJSON(answer_json(found, _simulated(found, body)))
 
 

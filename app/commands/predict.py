@@ -11,7 +11,7 @@ from app.domain.simulation import Target
 from app.services import calibrating
 from app.services.local_profiles import local_book
 from app.services.plain_text import pools_lines, prediction_lines, under_load_lines
-from app.services.predicting import answer, question_of
+from app.services.predicting import answer, at_own_moments, question_of
 from app.services.prediction_json import answer_json
 from app.services.profiles import catalog_book, read_book
 from app.services.under_load import Arrivals, simulate
@@ -41,6 +41,7 @@ def predict(
     engine: Annotated[str | None, typer.Option(help="Engine profile.")] = None,
     calibration: Annotated[str, typer.Option(help="textbook, default, or the number of a calibration stored here.")] = "default",
     requests_per_client: Annotated[int, typer.Option(help="Requests that each client sends, the burst at the start among them.")] = 10,
+    open_loop: Annotated[bool, typer.Option("--open-loop", help="They come at their own moments, --concurrency are in flight.")] = False,
     shortest_length: Annotated[float, typer.Option(help="Lengths are drawn between this share and 1 of the given ones; 1: equal.")] = 1.0,
     draft_tokens: Annotated[int, typer.Option(help="Speculation: tokens drafted in each step.")] = 0,
     acceptance: Annotated[float, typer.Option(help="Speculation: chance that a drafted token is accepted, given those before.")] = 0.0,
@@ -51,7 +52,7 @@ def predict(
     prefill_ep: Annotated[int | None, typer.Option(help="Expert-parallel degree of a prefill replica.")] = None,
     transfer_bytes_per_s: Annotated[float | None, typer.Option(help="What a device reaches between the pools; else its link.")] = None,
     simulated: Annotated[bool, typer.Option("--simulate", help="Run the load of the clients pass by pass.")] = False,
-    rate: Annotated[float | None, typer.Option(help="Simulate requests that come at this rate a second instead of from clients.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Requests come at this rate a second instead of from clients; simulated too.")] = None,
     requests: Annotated[int, typer.Option(help="How many of them.")] = 300,
     seed: Annotated[int, typer.Option(help="Draws arrivals and lengths.")] = 0,
     ttft_target: Annotated[float | None, typer.Option(help="Goodput: seconds to the first token at most.")] = None,
@@ -62,7 +63,8 @@ def predict(
     base = read_book(ready_context()) if calibration.isdigit() else catalog_book(load())
     book, names = local_book(base, model, hardware)
     values = {_REQUEST_KEYS.get(name, name): value for name, value in context.params.items()}
-    found, target = answer(book, question_of({**values, **names})), Target(ttft_target, tpot_target)
+    found = answer(book, at_own_moments(question_of({**values, **names}), rate))
+    target = Target(ttft_target, tpot_target)
     served = None
     if simulated or rate is not None or target != Target():
         served = simulate(found, Arrivals(request_rate_per_s=rate, requests=requests, seed=seed), target)

@@ -154,18 +154,20 @@ def _layers(question: Question, request: Request) -> list[str]:
 
 def _served(request: Request, question: Question, priced: PricedRequest) -> list[str]:
     said = []
-    if request.concurrency is not None and request.concurrency > 1:
+    if request.open_loop:
+        share = question.rates.interference
+        said.append("Requests come at their own moments (Poisson); the queue in TTFT is the closed form's mean while the server keeps up.")
+        said += _known_late(question, priced)
+        said.append(f"Other requests' prefills fall between two tokens, at {share:g} of their cost (closed form).")
+    elif request.concurrency is not None and request.concurrency > 1:
         lengths = f"lengths are drawn between {request.shortest_length:g} and 1 of these"
         if request.shortest_length == 1:
             apart = float(question.rates.serial_front_end_s) > 0 and not question.schedule.alone
             lengths = "lengths are equal" + (", and the front-end draws clients apart" if apart else ", so clients stay together in waves")
         rounds = f"{request.requests_per_client} requests a client, the burst at the start among them"
         said.append(f"The queue in TTFT is the closed form's mean over {rounds}; {lengths}.")
-        looks = float(looked_for_after(question.load, question.rates, priced.running))
-        waited_for = request.prefill_replicas is None and not float(in_waves(question.load, question.schedule))
-        if looks > default("admission_steps") and waited_for:
-            until = seconds(looks * float(priced.decode.time_s))
-            said.append(f"The scheduler looks for new requests when {looks:.3g} decode steps have passed on average: {until} of TTFT.")
+        if request.prefill_replicas is None and not float(in_waves(question.load, question.schedule)):
+            said += _known_late(question, priced)
         answer = request.output_tokens * float(priced.itl_s)
         waits = float(left_over_s(question.load, question.schedule, request.concurrency, answer))
         if waits > 0 and request.prefill_replicas is None:
@@ -186,6 +188,14 @@ def _served(request: Request, question: Question, priced: PricedRequest) -> list
     if request.pp > 1:
         said.append(f"A sequence passes the {request.pp} pipeline stages one after another; FLOPs and bytes are those of all stages.")
     return said
+
+
+def _known_late(question: Question, priced: PricedRequest) -> list[str]:
+    looks = float(looked_for_after(question.load, question.rates, priced.running))
+    if looks <= default("admission_steps"):
+        return []
+    until = seconds(looks * float(priced.decode.time_s))
+    return [f"The scheduler looks for new requests when {looks:.3g} decode steps have passed on average: {until} of TTFT."]
 
 
 def _pools(request: Request, question: Question) -> list[str]:

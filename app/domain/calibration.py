@@ -80,7 +80,7 @@ class Point:
         """What makes two points measurements of one operating point: everything but the figures, of drawn lengths the means."""
         asked = self.request
         prompt, output = (round(mean) for mean in asked.mean_lengths)
-        sizes = (prompt, output, asked.batch, asked.concurrency or 0, asked.cached_prefix_tokens)
+        sizes = (prompt, output, asked.batch, asked.concurrency or 0, asked.open_loop, asked.cached_prefix_tokens)
         return (self.architecture.name, *sizes, asked.tp, asked.pp, asked.ep, asked.dp, asked.weight_dtype, asked.kv_dtype)
 
     @property

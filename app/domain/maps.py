@@ -94,7 +94,7 @@ def heat_map(
         raise InvalidRequest(field, f"{field} must be one of {', '.join(known)}.")
     x = _axis(over, architecture, request)
     y = Axis("batch", "batch, sequences in a pass", _BATCHES)
-    asked = replace(request, concurrency=None, batch=1)
+    asked = replace(request, concurrency=None, open_loop=False, batch=1)
     if over == "context":
         asked = replace(asked, output_tokens=2, cached_prefix_tokens=0)
     elif over == "prompt":

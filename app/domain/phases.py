@@ -29,7 +29,8 @@ from app.domain.rates import Formats, Rates, resolve, resolve_textbook
 from app.domain.request_rules import MODES, Load
 from app.domain.roofline import Placement, PricedPass, attention_efficiency, overlapped, price, price_dense, stretched
 from app.domain.schedule import Schedule
-from app.domain.under_load import Turn, chunk_prompts, in_waves, queue_s, waves_s
+from app.domain.turn import Turn
+from app.domain.under_load import chunk_prompts, in_waves, queue_s, waves_s
 from app.domain.work import PassNumbers, Quantity, decode_steps, mean_decode_numbers, operators, pass_numbers
 
 
@@ -229,7 +230,7 @@ def step_numbers(question: Question, running: Quantity, context: Quantity) -> Pa
 
 
 def _turn(question: Question, running: Quantity, prefill: PricedPass, decode: PricedPass) -> Turn | None:
-    """The passes of a closed loop; None for another load, and in textbook arithmetic, which has no queue."""
+    """The passes of a served load; None for another, and in textbook arithmetic, which has no queue."""
     load = question.load
     if load.concurrency is None or question.textbook:
         return None
@@ -329,7 +330,7 @@ def _interference(
     added: Quantity = np.maximum(prefill.time_s - prefill.step_s - decode.weight_read_s, 0.0)
     in_own = overlapped_s.time_s / prefill.time_s
     # Equal requests come in waves, in which the sequences of a group are prompts together.
-    apart = np.where(np.asarray(load.shortest_length) >= 1.0, 1.0, in_own + (load.pp - 1.0) / load.pp)
+    apart = np.where(load.in_step, 1.0, in_own + (load.pp - 1.0) / load.pp)
     each = added * apart / load.pp
     beside = share * np.maximum(running / load.dp - 1.0, 0.0) / load.output_tokens * each
     waves = in_waves(load, question.schedule)

@@ -60,7 +60,7 @@ FACTORS = (
     Factor("prompt_length", "prompt length", "workload", ("prompt_tokens",)),
     Factor("context", "context already present", "workload", ("cached_prefix_tokens",), ("depth",)),
     Factor("output_length", "output length", "workload", ("output_tokens",), ("steps",)),
-    Factor("load", "sequences at once", "workload", ("batch", "concurrency", "requests_per_client", "shortest_length")),
+    Factor("load", "sequences at once", "workload", ("batch", "concurrency", "requests_per_client", "shortest_length", "open_loop")),
     Factor("model", "model", "configuration", ("calibration",), ("architecture",)),
     Factor("device", "device", "configuration", (), ("hardware",)),
     Factor("engine", "engine", "configuration", ("engine",), ("engine",)),
@@ -83,7 +83,7 @@ def _asked(request: Request, name: str) -> object:
 def _load_words(point: Point) -> str:
     asked = point.request
     if asked.concurrency is not None:
-        return f"{asked.concurrency:,} running"
+        return f"{asked.concurrency:,} running" + (" in an open loop" if asked.open_loop else "")
     return "1 alone" if asked.batch == 1 else f"a batch of {asked.batch:,}"
 
 

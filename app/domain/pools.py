@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.memory import Footprint, cache_bytes, footprint
+from app.domain.open_queue import BUSIEST
 from app.domain.phases import Handover, PricedRequest, Question, full_pass_s, price_prompt, price_request, price_step
 from app.domain.request_rules import Load
 from app.domain.roofline import bus_bytes_per_s
-from app.domain.under_load import BUSIEST
 from app.domain.work import Quantity, decode_steps
 
 Floats = npt.NDArray[np.float64]
@@ -177,7 +177,7 @@ class _Prompts:
         drawn = self.each_s / 2.0 * busy ** (np.sqrt(2.0 * (replicas + 1.0)) - 1.0) / (replicas * (1.0 - busy))
         own = clients / replicas
         together = self.burst_s(np.minimum(own, self.full_prompts * self.ranks))
-        steady = np.maximum(drawn + np.where(np.asarray(load.shortest_length) >= 1.0, together * _STILL_TOGETHER, 0.0), excess_s)
+        steady = np.maximum(drawn + np.where(load.in_step, together * _STILL_TOGETHER, 0.0), excess_s)
         first = 1.0 / load.requests_per_client
         found: Quantity = (1.0 - first) * steady + first * self.burst_s(own)
         return found

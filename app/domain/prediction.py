@@ -18,6 +18,7 @@ class Request:
 
     `batch` is the number of sequences in one pass; `concurrency` the number of closed-loop clients, None when not a served load, each of
     which sends `requests_per_client` requests, of lengths drawn evenly between `shortest_length` and 1 of the given ones (1: all equal).
+    Where `open_loop` holds requests come at their own moments and wait for no answer: `concurrency` of them are in flight on average.
     `draft_tokens` are proposed in each step and each is accepted with the chance `acceptance`, given those before it.
     `tp` devices share an attention rank, `dp` such ranks share the sequences (attention data parallel), `ep` of a stage's tp·dp devices
     hold different experts, `pp` stages follow one another.
@@ -54,6 +55,7 @@ class Request:
     prefill_dp: int | None = None
     prefill_ep: int | None = None
     transfer_bytes_per_s: float | None = None
+    open_loop: bool = False
 
     @property
     def mean_share(self) -> float:

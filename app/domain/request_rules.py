@@ -20,10 +20,12 @@ REPLICA_LIMIT = 4096
 TP_LIMIT = 1024
 DRAFT_LIMIT = 64
 FRACTIONS = ("shortest_length", "acceptance")
+TRUTHS = ("open_loop",)
 RATES = ("transfer_bytes_per_s",)
 OPTIONAL = ("concurrency", "prefill_replicas", "prefill_tp", "prefill_dp", "prefill_ep", *RATES)
 # A chance of 1 is priced as one so near to it that the sum of its powers is whole to nine digits.
 _SURE = 1.0 - 1e-9
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,13 @@ class Load:
     prefill_dp: Quantity | None = None
     prefill_ep: Quantity | None = None
     transfer_bytes_per_s: Quantity | None = None
+    open_loop: Quantity = 0.0
+
+    @property
+    def in_step(self) -> Mask:
+        """Where clients of equal length keep step: requests that come at their own moments do not."""
+        found: Mask = (np.asarray(self.shortest_length) >= 1.0) & (np.asarray(self.open_loop) == 0.0)
+        return found
 
     @property
     def rows(self) -> Quantity:
@@ -92,9 +101,17 @@ def number_of(field: str, value: object) -> float | None:
     """A field's value as a float, None where it may be left out and is. Raises InvalidRequest for one that is no number of its kind."""
     if value is None and field in OPTIONAL:
         return None
+    if field in TRUTHS:
+        return _truth(field, value)
     if field in FRACTIONS:
         return _finite(field, value, "a fraction from 0 to 1")
     return _finite(field, value, "bytes per second above 0") if field in RATES else whole_number(field, value)
+
+
+def _truth(field: str, value: object) -> float:
+    if not isinstance(value, bool):
+        raise InvalidRequest(field, f"{field} is {str(value)[:40]!r}; give true or false.")
+    return float(value)
 
 
 def _finite(field: str, value: object, wanted: str) -> float:
@@ -112,7 +129,6 @@ def whole_number(field: str, value: object) -> float:
 
 
 _BEYOND = 2**63
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -156,6 +172,11 @@ def rules(architecture: ModelArchitecture, hardware: HardwareProfile, mode: str)
             "must be 1 when concurrency is given: a served load forms its own batches.",
             lambda load: False if load.concurrency is None else load.batch != 1,
         ),
+        Rule(
+            "open_loop",
+            "must be left out without concurrency, the requests in flight.",
+            lambda load: (np.asarray(load.open_loop) > 0) & (load.concurrency is None),
+        ),
         *_link_rules(hardware, linked),
         *_pool_rules(architecture, hardware, mode, linked),
     )
@@ -173,6 +194,13 @@ def _pool_rules(architecture: ModelArchitecture, hardware: HardwareProfile, mode
             "transfer_bytes_per_s",
             "must be above 0.",
             lambda load: False if load.transfer_bytes_per_s is None else load.transfer_bytes_per_s <= 0,
+        )
+    )
+    found.append(
+        Rule(
+            "open_loop",
+            "must be left out with prefill_replicas: pools of their own are priced for clients; simulate arrivals at a rate.",
+            lambda load: (np.asarray(load.open_loop) > 0) & (load.prefill_replicas is not None),
         )
     )
     if mode == "textbook":

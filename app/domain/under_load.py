@@ -1,4 +1,4 @@
-"""What a closed loop of clients adds to TTFT, in closed form: the wait in the queue, and what bounds the load first.
+"""What a served load adds to TTFT, in closed form: the wait in the queue of a closed loop of clients, and what bounds a load first.
 
 A burst of R prompts, n of them to a full pass of p·n seconds, waits on average
 
@@ -18,36 +18,23 @@ which is what the simulator gives. Behind a serial front-end such groups do not 
 and 1,024 tokens, and what equal requests wait is what drawn ones do, also where the simulator still keeps them together.
 An engine that sets the whole answer aside leaves one client of a wave of equal requests for the next: measured TTFT grows by 1.0 answers
 over the clients at 8, 16 and 32 of them.
-Source: the design's engine profiles, section 2, and the built-in measurements; lone clients (C = 1) wait for nothing.
+Source: the design's engine profiles, section 2, and the built-in measurements; lone clients (C = 1) wait for nothing. What requests of an
+open loop wait stands in `open_queue`; those beyond what runs wait for a slot like clients do.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from app.domain.open_queue import BUSIEST, open_queue_s
 from app.domain.rates import Rates
 from app.domain.request_rules import Load
 from app.domain.schedule import Schedule
+from app.domain.turn import Turn
 from app.domain.work import Quantity
 
-BUSIEST = 0.9
 TYPICAL_RUNNING, TYPICAL_DEVICES = 16.0, 4.0  # the middle of what was measured: here an engine's `admission_steps` hold as they stand
 _MOST_GROUPS_WAITED_FOR = 2.0
-
-
-@dataclass(frozen=True)
-class Turn:
-    """The passes of a closed loop in seconds: one prompt alone, a full pass and the prompts it computes, a decode step."""
-
-    prefill_s: Quantity
-    chunk_s: Quantity
-    chunk_prompts: Quantity
-    step_s: Quantity
-
-    @property
-    def each_s(self) -> Quantity:
-        """Seconds of a full pass for each of its prompts (p)."""
-        return self.chunk_s / self.chunk_prompts
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,7 @@ def chunk_prompts(load: Load, schedule: Schedule, running: Quantity) -> Quantity
 def in_waves(load: Load, schedule: Schedule) -> Quantity:
     """1.0 where requests of equal length and prefill alone keep all clients in step, so that nobody decodes beside a prompt."""
     alone = 1.0 if schedule.alone else 0.0
-    return alone * np.where(np.asarray(load.shortest_length) >= 1.0, 1.0, 0.0)
+    return alone * np.where(load.in_step, 1.0, 0.0)
 
 
 def waves_s(load: Load, running: Quantity, turn: Turn) -> Quantity:
@@ -90,11 +77,13 @@ def queue_s(load: Load, schedule: Schedule, rates: Rates, running: Quantity, tur
     drawn = np.where(np.asarray(clients) > 1, turn.step_s * looks, 0.0) + own * busy / (2.0 * (1.0 - busy))
     ranks = np.minimum(load.dp, np.ceil(running * load.dp))
     burst = _burst(turn, load, ranks, rates.serial_front_end_s, running)
-    equal = np.asarray(load.shortest_length) >= 1.0
-    steady = np.where(equal, burst if schedule.alone else _grouped_s(turn, load, ranks, running, drawn, rates), drawn)
+    steady = np.where(load.in_step, burst if schedule.alone else _grouped_s(turn, load, ranks, running, drawn, rates), drawn)
     first = 1.0 / load.requests_per_client
     slot = np.maximum(clients / running - 1.0, 0.0) * answer
-    found: Quantity = np.maximum((1.0 - first) * steady + first * burst, 0.0) + slot + left_over_s(load, schedule, load.concurrency, answer)
+    left = left_over_s(load, schedule, load.concurrency, answer)
+    at_own_moments = open_queue_s(load, rates.serial_front_end_s, running * load.dp, looks, turn, itl_s)
+    closed = np.maximum((1.0 - first) * steady + first * burst, 0.0) + left
+    found: Quantity = np.where(np.asarray(load.open_loop) > 0, at_own_moments, closed) + slot
     return found
 
 
@@ -122,8 +111,7 @@ def left_over_s(load: Load, schedule: Schedule, clients: Quantity, answer: Quant
     """Mean seconds that one client of a wave of equal requests adds by waiting for the next wave."""
     if schedule.alone or schedule.reservation < 1.0:
         return 0.0
-    equal = np.asarray(load.shortest_length) >= 1.0
-    found: Quantity = np.where(equal & (np.asarray(clients) > 1), answer / clients, 0.0)
+    found: Quantity = np.where(load.in_step & (np.asarray(clients) > 1), answer / clients, 0.0)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.domain.prediction import Request
-from app.domain.request_rules import FRACTIONS, RATES
+from app.domain.request_rules import FRACTIONS, RATES, TRUTHS
 from app.domain.text import clean_text
 from app.services.predicting import FOUNDING_HARDWARE, FOUNDING_MODEL, FOUNDING_REQUEST, Question, question_of
 
@@ -23,10 +23,14 @@ _WHOLE = frozenset(
     ),
 )
 _FRACTIONS = frozenset(FRACTIONS)
-_RATES = frozenset(RATES)
+_TRUTHS = frozenset(TRUTHS)
+_REQUESTS = "request_rate_per_s"
+_RATES = frozenset((*RATES, _REQUESTS))
+_TRUE = ("true", "1", "yes", "on")
+_FALSE = ("false", "0", "no", "off")
 _RATE = re.compile(r"[0-9]{1,15}(\.[0-9]{0,6})?(e\+?[0-9]{1,2})?", re.ASCII | re.IGNORECASE)
-KEYS = (*_NAMES, *(item.name for item in fields(Request)))
-DEFAULTS: Mapping[str, Any] = {**_NAMES, **{item.name: getattr(FOUNDING_REQUEST, item.name) for item in fields(Request)}}
+KEYS = (*_NAMES, _REQUESTS, *(item.name for item in fields(Request)))
+DEFAULTS: Mapping[str, Any] = {**_NAMES, _REQUESTS: None, **{item.name: getattr(FOUNDING_REQUEST, item.name) for item in fields(Request)}}
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,15 @@ class PredictForm:
 
     def address(self, path: str, **changes: Any) -> str:
         """`path` with this form's query, changed by `changes`; defaults are left out."""
-        values = {**self.shown, **{key: "" if value is None else str(value) for key, value in changes.items()}}
+        values = {**self.shown, **{key: shown_value(value) for key, value in changes.items()}}
         query = {key: value for key, value in values.items() if value != shown_value(DEFAULTS[key])}
         return f"{path}?{urlencode(query)}" if query else path
 
 
 def shown_value(value: Any) -> str:
     """How a value stands in its field."""
+    if isinstance(value, bool):
+        return "true" if value else ""
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -64,10 +70,10 @@ def read_form(query: Mapping[str, str]) -> PredictForm:
             shown[key] = shown_value(DEFAULTS[key])
             continue
         shown[key] = text
-        if key not in _WHOLE | _FRACTIONS | _RATES:
+        if key not in _WHOLE | _FRACTIONS | _RATES | _TRUTHS:
             values[key] = text
             continue
-        number = fraction(text) if key in _FRACTIONS else rate(text) if key in _RATES else whole(text)
+        number = _read(key, text)
         if number is None:
             errors[key] = f"{key} must be {_what(key)}."
         else:
@@ -77,7 +83,17 @@ def read_form(query: Mapping[str, str]) -> PredictForm:
     return PredictForm(shown, question, errors)
 
 
+def _read(key: str, text: str) -> float | None:
+    if key in _TRUTHS:
+        return True if text.lower() in _TRUE else False if text.lower() in _FALSE else None
+    return fraction(text) if key in _FRACTIONS else rate(text) if key in _RATES else whole(text)
+
+
 def _what(key: str) -> str:
+    if key in _TRUTHS:
+        return "true or false"
+    if key == _REQUESTS:
+        return "requests per second, such as 2.5"
     if key in _FRACTIONS:
         return "a fraction from 0 to 1, such as 0.8"
     if key in _RATES:
@@ -94,7 +110,7 @@ def fraction(text: str) -> float | None:
 
 
 def rate(text: str) -> float | None:
-    """Bytes a second above 0, with thousands separators or as 50e9; None for anything else."""
+    """A rate a second above 0, with thousands separators or as 50e9; None for anything else."""
     digits = text.replace(",", "").replace("\u202f", "").replace("\u00a0", "").replace(" ", "")
     number = float(digits) if _RATE.fullmatch(digits) else 0.0
     return number if 0 < number <= 1e15 else None

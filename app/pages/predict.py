@@ -70,7 +70,8 @@ def predict_page(request: Request) -> Response:
 def _as_it_would_run(book: ProfileBook, form: PredictForm, question: Question) -> str | None:
     """Where a textbook question is priced with the engine or the clients it names; None where it names none, or they have no price."""
     asked = question.request
-    if asked.calibration != "textbook" or (asked.engine is None and asked.concurrency is None):
+    served = asked.concurrency is not None or question.request_rate_per_s is not None
+    if asked.calibration != "textbook" or (asked.engine is None and not served):
         return None
     changed = replace(question, request=replace(asked, calibration="default"))
     return form.address("/predict", calibration="default") if is_answerable(book, changed) else None
@@ -82,15 +83,15 @@ def _presets(book: ProfileBook, form: PredictForm) -> list[tuple[Preset, str]]:
     for preset in PRESETS:
         changes = _preset_values(preset.changes)
         asked = form.question
-        if asked is None or is_answerable(book, replace(asked, request=replace(asked.request, **changes))):
-            found.append((preset, form.address("/predict", **changes)))
+        if asked is None or is_answerable(book, replace(asked, request=replace(asked.request, **changes), request_rate_per_s=None)):
+            found.append((preset, form.address("/predict", **changes, request_rate_per_s=None)))
     return found
 
 
 def _preset_values(changes: Any) -> dict[str, Any]:
     """A preset sets the workload and keeps the model, the device and the mode."""
     founding = {"prompt_tokens": 2000, "output_tokens": 300, "batch": 1, "tp": 1, "weight_dtype": "bf16", "cached_prefix_tokens": 0}
-    return {**founding, "concurrency": None, **changes}
+    return {**founding, "concurrency": None, "open_loop": False, **changes}
 
 
 def _priced(book: ProfileBook, request: Request) -> tuple[PredictForm, PredictionView | None, int]:

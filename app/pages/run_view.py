@@ -98,6 +98,7 @@ def _predict_link(view: RunView) -> str:
         "prompt_tokens": request.prompt_tokens,
         "output_tokens": request.output_tokens,
         "concurrency": request.concurrency,
+        "open_loop": "true" if request.open_loop else None,
         "shortest_length": None if request.concurrency is None or request.shortest_length == 1.0 else request.shortest_length,
         "tp": request.tp,
         "weight_dtype": request.weight_dtype,

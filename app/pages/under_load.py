@@ -11,7 +11,7 @@ from app.domain.quantity import count, percent
 from app.domain.run import Distribution
 from app.domain.simulation import Target, is_ready
 from app.services.predicting import Answer
-from app.services.under_load import UnderLoad, simulate, spread_of_ttft
+from app.services.under_load import Arrivals, UnderLoad, simulate, spread_of_ttft
 
 # A page that was not asked to simulate waits for so much at most, requests times the clients beside each: about 0.2 s, in plain Python or
 # where the compiled kernel is at hand. Who asks for it waits for whatever the simulator takes, and for the compiler the first time.
@@ -45,12 +45,13 @@ def load_view(found: Answer, query: Mapping[str, str]) -> LoadView | None:
     if request.concurrency is None or request.calibration == "textbook":
         return None
     targets = {key: query.get(key, "")[:20] for key in _TARGETS}
-    work = request.concurrency**2 * request.requests_per_client
+    sent = Arrivals().requests if request.open_loop else request.concurrency * request.requests_per_client
+    work = request.concurrency * sent
     several = request.prefill_replicas is not None or max(request.dp, request.pp) > 1
     most = _UNASKED_FLEET if several else _UNASKED_COMPILED if is_ready() else _UNASKED_PLAIN
     if work > most and not query.get(_ASKED):
-        each = count(request.requests_per_client)
-        longer = f"{count(request.concurrency)} clients with {each} requests each take longer than a page should."
+        each = f"{count(request.concurrency)} clients with {count(request.requests_per_client)} requests each"
+        longer = f"{f'{count(sent)} requests' if request.open_loop else each} take longer than a page should."
         return LoadView(longer, on_request=True, targets=targets)
     try:
         bounds = [_bound(targets[key]) for key in _TARGETS]
@@ -119,6 +120,7 @@ def _held_back(shown: UnderLoad) -> str:
     return f"Waiting requests were held back by {', '.join(said)}{lost}." if said else f"No waiting request was held back{lost}."
 
 
-def bound_words(clients: float) -> str:
-    """From how many clients on a limit counts."""
-    return f"from {count(round(clients))} clients on" if clients >= 1 else "from the first client on"
+def bound_words(clients: float, open_loop: bool = False) -> str:
+    """From how many clients on a limit counts, or requests in flight."""
+    one = "request" if open_loop else "client"
+    return f"from {count(round(clients))} {one}s on" if clients >= 1 else f"from the first {one} on"

@@ -103,7 +103,7 @@ def _rounds(run: Run, running: int) -> int:
 
 
 def request_of(run: Run, architecture: ModelArchitecture, engine: EngineProfile | None, dtype: str) -> Request:
-    """The request that a run measured: one alone, a static batch in one pass, or clients of a server."""
+    """The request that a run measured: one alone, a static batch in one pass, or a server's clients, or an open loop."""
     workload, running = run.workload, _running(run)
     tp, ep, dp = _spread(run, architecture)
     together = run.load_mode == "static_batch"
@@ -120,6 +120,7 @@ def request_of(run: Run, architecture: ModelArchitecture, engine: EngineProfile 
         engine=engine.slug if engine else None,
         calibration=_mode(architecture),
         shortest_length=1.0 if workload.shortest_length is None else workload.shortest_length,
+        open_loop=run.load_mode == "open" and running > 1,
     )
     return asked.with_mean_lengths(workload.prompt_tokens_mean or 1, workload.output_tokens_mean or 1)
 

@@ -25,6 +25,8 @@ Position = tuple[int | slice, ...]
 
 def sweep(book: ProfileBook, question: Question, axes: Axes) -> dict[str, Any]:
     """Columns over the grid of `axes`, row-major in their order. Raises InvalidRequest for a grid too large or an unknown axis."""
+    if question.request_rate_per_s is not None:
+        raise InvalidRequest("request_rate_per_s", "A sweep prices requests in flight: give concurrency, with open_loop, or sweep it.")
     shape = _checked_shape(axes)
     columns: Columns = {}
     refused: list[dict[str, Any]] = []

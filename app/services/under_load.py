@@ -1,6 +1,6 @@
 """A prediction's load simulated pass by pass: the clients of the request, or arrivals at a rate or from a trace."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.domain.distribution import Spread
@@ -35,16 +35,18 @@ class UnderLoad:
 def simulate(found: Answer, arrivals: Arrivals | None = None, target: Target | None = None) -> UnderLoad:
     """The load of an answered question. Raises InvalidRequest, with the field, for a load that cannot be sent or would take too long."""
     request, how = found.prediction.request, arrivals or Arrivals()
+    if how.request_rate_per_s is None and how.sent_s is None:
+        how = replace(how, request_rate_per_s=_own_rate(found))
     open_loop = how.request_rate_per_s is not None or how.sent_s is not None
     if request.concurrency is None and not open_loop:
         raise InvalidRequest("simulate", "A simulation needs a load: give concurrency (clients), or arrivals with a rate or a trace.")
-    if request.concurrency is not None and open_loop:
+    if request.concurrency is not None and open_loop and not request.open_loop:
         raise InvalidRequest("arrivals", "Requests come from clients or at their own moments, not both: leave concurrency or arrivals out.")
     simulator = Simulator.of(found.model.architecture, found.hardware, request, engine=found.engine)
     load = ServedLoad(
         prompt_tokens=request.prompt_tokens,
         output_tokens=request.output_tokens,
-        clients=request.concurrency,
+        clients=None if open_loop else request.concurrency,
         requests_per_client=request.requests_per_client,
         request_rate_per_s=how.request_rate_per_s,
         requests=how.requests,
@@ -55,6 +57,14 @@ def simulate(found: Answer, arrivals: Arrivals | None = None, target: Target | N
         seed=how.seed,
     )
     return UnderLoad(simulator.run(load), target or Target())
+
+
+def _own_rate(found: Answer) -> float | None:
+    """Requests a second of an open loop: as asked, or those whose answers keep so many in flight. None for clients."""
+    prediction = found.prediction
+    if found.question.request_rate_per_s is not None or not prediction.request.open_loop:
+        return found.question.request_rate_per_s
+    return prediction.aggregate_tokens_per_s / max(prediction.request.further_tokens, 1.0)
 
 
 def under_load_json(shown: UnderLoad) -> dict[str, Any]:
@@ -99,10 +109,12 @@ def served_json(prediction: Prediction, shown: UnderLoad | None) -> dict[str, An
     limits = prediction.served
     if limits is None and shown is None:
         return None
-    closed: dict[str, Any] = {"clients": None, "bounds": []}
+    closed: dict[str, Any] = {"clients": None, "in_flight": None, "bounds": []}
     if limits is not None:
+        open_loop = prediction.request.open_loop
         closed = {
-            "clients": limits.clients,
+            "clients": None if open_loop else limits.clients,
+            "in_flight": limits.clients if open_loop else None,
             "running": limits.running,
             "bounds": [{"name": name, "clients": clients} for name, clients in limits.bounds],
             "method": "closed_form",

@@ -7,9 +7,8 @@ from app.domain.errors import PhaselineError
 from app.domain.prediction import Prediction
 from app.domain.profile_choice import held
 from app.domain.rates import Formats
-from app.domain.serving import predict
 from app.domain.what_if import RANGES, Change, Lever, changed, unmoved
-from app.services.predicting import Answer, Question, answer
+from app.services.predicting import Answer, Question, answer, priced
 from app.services.prediction_json import deployment_json
 from app.services.profiles import ProfileBook
 
@@ -67,8 +66,11 @@ def _after(before: Answer, change: Change) -> Answer:
     asked, architecture = before.question.request, before.model.architecture
     hardware, request = changed(before.hardware, asked, change)
     engine = held(before.engine, architecture, before.hardware, Formats.of(asked, architecture))
-    prediction = predict(architecture, hardware, request, engine=engine)
-    return replace(before, question=replace(before.question, request=request), hardware=hardware, prediction=prediction)
+    rate = before.question.request_rate_per_s
+    question = replace(before.question, request=request)
+    if rate is not None:  # more of a load that comes at a rate is a higher rate
+        question = replace(question, request=replace(request, batch=asked.batch), request_rate_per_s=rate * 2.0**change.batch)
+    return replace(before, question=question, hardware=hardware, prediction=priced(architecture, hardware, question, engine))
 
 
 def _effect(before: Answer, lever: Lever) -> LeverEffect:

@@ -11,7 +11,8 @@ from app.domain.phases import Question, price_request
 from app.domain.rates import Rates
 from app.domain.request_rules import Load, check
 from app.domain.schedule import Schedule
-from app.domain.under_load import Turn, chunk_prompts, in_waves, queue_s, waves_s
+from app.domain.turn import Turn
+from app.domain.under_load import chunk_prompts, in_waves, queue_s, waves_s
 from benchmarks.asked import Asked
 from benchmarks.fitting.parameters import SERVED, Parameters
 from benchmarks.fitting.passes import NEUTRAL, Passes, Timed, passes, rates_of, timed

@@ -54,6 +54,38 @@ def test_arrivals_are_an_open_loop_that_the_seed_decides(api: TestClient) -> Non
     assert trace["duration_s"] > 10
 
 
+def test_a_rate_finds_the_requests_in_flight(api: TestClient) -> None:
+    found = ask(api, request_rate_per_s=5.0)
+    served = found["served"]
+    assert served["clients"] is None
+    # Little's law over the decode of 50 tokens.
+    assert served["in_flight"] == pytest.approx(5.0 * 49 * found["itl_s"], abs=1)
+    assert any("5 come a second" in sentence for sentence in found["assumptions"])
+    given = ask(api, concurrency=served["in_flight"], open_loop=True)
+    assert (given["ttft_s"], given["itl_s"]) == (found["ttft_s"], found["itl_s"])
+    # The same by query parameters, and beside a simulation of arrivals at that rate.
+    query = {**LOADED, "concurrency": served["in_flight"], "open_loop": "true", "calibration": "default"}
+    assert ok(api.get(PREDICT, params=query))["ttft_s"] == found["ttft_s"]
+    beside = ask(api, arrivals={"request_rate_per_s": 5.0, "requests": 300})
+    assert beside["ttft_s"] == found["ttft_s"]
+    assert beside["served"]["ttft_s"]["mean"] == pytest.approx(found["ttft_s"], rel=0.2)
+    assert ask(api, request_rate_per_s=5.0, simulate=True)["served"]["ttft_s"] == beside["served"]["ttft_s"]
+
+
+def test_more_requests_than_are_answered_are_said_to_queue(api: TestClient) -> None:
+    found = ask(api, request_rate_per_s=10_000)
+    assert "the queue grows for as long as they come" in found["assumptions"][0]
+
+
+def test_a_load_at_a_rate_changes_at_that_rate(api: TestClient) -> None:
+    query = {**LOADED, "request_rate_per_s": 5, "calibration": "default", "bandwidth_log2": 1}
+    found = ok(api.get(f"{PREDICT}/change", params=query))
+    flight = [found[side]["served"]["in_flight"] for side in ("before", "after")]
+    assert flight[1] < flight[0]  # faster steps have fewer in flight
+    twice = next(lever for lever in found["levers"] if lever["lever"] == "batch")
+    assert twice["aggregate_tokens_per_s_ratio"] == pytest.approx(2.0, rel=0.15)
+
+
 @pytest.mark.parametrize(
     ("more", "field"),
     [
@@ -62,6 +94,12 @@ def test_arrivals_are_an_open_loop_that_the_seed_decides(api: TestClient) -> Non
         ({"concurrency": 4, "arrivals": {"request_rate_per_s": 1.0}}, "arrivals"),
         ({"arrivals": {"sent_s": [2.0, 1.0]}}, "sent_s"),
         ({"concurrency": 100_000, "simulate": True}, "requests"),
+        ({"open_loop": True}, "open_loop"),
+        ({"open_loop": 1}, None),
+        ({"request_rate_per_s": 2, "concurrency": 4}, "request_rate_per_s"),
+        ({"request_rate_per_s": 2, "sweep": {"tp": [1, 2]}}, "request_rate_per_s"),
+        ({"request_rate_per_s": 2, "prefill_replicas": 1}, "open_loop"),
+        ({"request_rate_per_s": 0}, None),
         ({"acceptance": 1.5}, None),
         ({"shortest_length": 0}, None),
         ({"arrivals": {"rate": 1}}, None),

@@ -11,7 +11,8 @@ from app.domain.request_rules import Load
 from app.domain.schedule import Schedule
 from app.domain.serving import predict, predict_grid
 from app.domain.simulation import ServedLoad, Simulator
-from app.domain.under_load import Turn, bounds, chunk_prompts, in_waves, looked_for_after, queue_s, waves_s
+from app.domain.turn import Turn
+from app.domain.under_load import bounds, chunk_prompts, in_waves, looked_for_after, queue_s, waves_s
 from tests.domain.subjects import ENGINE, LLAMA_8B, SERVER
 
 RATES = resolve(SERVER, Formats.of(Request()), None)

@@ -35,6 +35,41 @@ def test_clients_see_the_parts_of_their_first_token_and_what_limits_more(client:
     assert "A request of mean length takes" in page.text
 
 
+def test_requests_at_a_rate_see_how_many_are_in_flight(client: TestClient) -> None:
+    page = client.get(f"{LOADED}&request_rate_per_s=5&concurrency=").text
+    words = words_of(page)
+    for part in (
+        "2 in flight, arriving at their own moments",
+        "simulated pass by pass",
+        "where 5 come a second",
+        "What limits more of them",
+        "requests on;",
+    ):
+        assert part in words
+    assert 'name="request_rate_per_s" value="5"' in page
+    # A preset sets the load, so its address leaves the rate and the open loop out.
+    presets = [link for link in links_of(client.get(f"{LOADED}&concurrency=4&open_loop=true").text) if "batch=32" in link]
+    assert presets
+    assert not [link for link in presets if "open_loop" in link or "request_rate" in link]
+    flying = words_of(client.get(f"{LOADED}&concurrency=4&open_loop=true").text)
+    assert "4 in flight, arriving at their own moments" in flying
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("request_rate_per_s=many", "request_rate_per_s must be requests per second, such as 2.5"),
+        ("request_rate_per_s=2&concurrency=4", "Requests come from clients or at a rate"),
+        ("open_loop=maybe", "open_loop must be true or false"),
+        ("open_loop=true", "must be left out without concurrency"),
+    ],
+)
+def test_a_wrong_rate_has_its_sentence_beside_the_field(client: TestClient, query: str, words: str) -> None:
+    page = client.get(f"{LOADED}&{query}")
+    assert page.status_code == 422
+    assert words in words_of(page.text)
+
+
 def test_a_target_gives_goodput_and_a_wrong_one_a_sentence(client: TestClient) -> None:
     def words(target: str) -> str:
         return words_of(client.get(f"{LOADED}&concurrency=4&ttft_target_ms={target}").text)

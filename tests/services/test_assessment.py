@@ -6,6 +6,7 @@ import pytest
 
 from app.catalog import load
 from app.domain.run import Distribution, Rate, Run, Workload
+from app.domain.simulation import ServedLoad, Simulator
 from app.services.assessment import assess
 
 CATALOG = load()
@@ -153,3 +154,22 @@ def test_answers_of_different_length_do_not_come_in_waves() -> None:
     assert apart.prefill.flops == pytest.approx(equal.prefill.flops, rel=1e-9)
     assert apart.decode.bytes == pytest.approx(equal.decode.bytes, rel=1e-9)
     assert apart.queue_s < 0.5 * equal.queue_s
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm"])
+def test_requests_at_their_own_moments_wait_for_no_wave(engine: str) -> None:
+    """Equal lengths keep clients in step and not what comes at a rate; on TensorRT-LLM, priced as clients, it waited six times as long."""
+    # 4/s · 255 tokens · 8 ms: 8 are in flight (Little's law).
+    run = served(itl=0.008, engine=engine, load_mode="open", workload=Workload(1024, 256, request_rate_per_s=4.0, shortest_length=1.0))
+    run = replace(run, metrics={**run.metrics, "output_tokens_per_s": Rate(4 * 256, "aggregate")})
+    found = assess(run, LLAMA, H100, CATALOG.engines[engine]).prediction
+    assert found is not None
+    assert (found.request.concurrency, found.request.open_loop) == (8, True)
+    profile, asked = CATALOG.engines[engine], replace(found.request, concurrency=None, open_loop=False)
+    seen = Simulator.of(LLAMA, H100, asked, engine=profile).run(ServedLoad(1024, 256, request_rate_per_s=4.0, requests=600))
+    assert found.ttft_s == pytest.approx(seen.ttft.mean, rel=0.15)
+    # One alone, now and then, is one alone.
+    rare = replace(run, metrics={**run.metrics, "output_tokens_per_s": Rate(100, "aggregate")})
+    lone = assess(rare, LLAMA, H100, profile).prediction
+    assert lone is not None
+    assert (lone.request.concurrency, lone.request.open_loop) == (None, False)

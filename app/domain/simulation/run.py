@@ -63,7 +63,7 @@ class Simulator:
 
         Raises InvalidRequest for what a prediction refuses too.
         """
-        single = replace(request, batch=1, concurrency=None)
+        single = replace(request, batch=1, concurrency=None, open_loop=False)
         load = check(single, architecture, hardware)
         question = Question.of(architecture, hardware, single, load, engine)
         rules, deployment = schedule or question.schedule, Deployment.of(question)

@@ -107,9 +107,14 @@ def _grouped_s(turn: Turn, load: Load, ranks: Quantity, running: Quantity, drawn
     return found
 
 
+def leaves_one_over(schedule: Schedule) -> bool:
+    """Whether an engine leaves one client of equal requests waiting: those that set the whole answer aside do, as measured."""
+    return not schedule.alone and schedule.reservation >= 1.0
+
+
 def left_over_s(load: Load, schedule: Schedule, clients: Quantity, answer: Quantity) -> Quantity:
     """Mean seconds that one client of a wave of equal requests adds by waiting for the next wave."""
-    if schedule.alone or schedule.reservation < 1.0:
+    if not leaves_one_over(schedule):
         return 0.0
     found: Quantity = np.where(load.in_step & (np.asarray(clients) > 1), answer / clients, 0.0)
     return found

@@ -230,3 +230,26 @@ def test_waves_hold_while_lengths_count_as_equal_and_dissolve_beyond() -> None:
     equal = ttft(1.0)
     assert ttft(EQUAL_LENGTHS) == pytest.approx(equal, rel=0.1)
     assert ttft(0.8) < 0.85 * equal
+
+
+def test_one_client_of_equal_requests_waits_where_whole_answers_are_set_aside() -> None:
+    """As measured with such engines, and as the closed form has it: mean TTFT grows by an answer over the clients."""
+    whole = Schedule(kv_reservation=1.0)
+    kind = ENGINE.__class__("none", "None", schedule=whole)
+    simulator, plain = (Simulator.of(LLAMA_8B, SERVER, Request(), schedule=one) for one in (whole, Schedule()))
+    for clients in (4, 8, 16):
+        load = ServedLoad(1024, 512, clients=clients)
+        found, usual = simulator.run(load), plain.run(load)
+        turn = 512 * found.itl_s / (clients - 1)
+        # Some of that wait falls together with the wait for the others' prompts.
+        assert 0.4 * turn < found.ttft.mean - usual.ttft.mean < 1.1 * turn
+        said = predict(LLAMA_8B, SERVER, Request(prompt_tokens=1024, output_tokens=512, concurrency=clients), engine=kind)
+        assert said.ttft_s == pytest.approx(found.ttft.mean, rel=0.35)
+        assert found.held_back["cap"] == 0.0  # no cap that anybody could raise
+    # Nobody waits where lengths differ, where one is alone, or where a cap holds more of them back.
+    for load in (ServedLoad(1024, 512, clients=8, shortest_length=0.8), ServedLoad(1024, 64, clients=2)):
+        assert simulator.run(load).ttft.mean == pytest.approx(plain.run(load).ttft.mean, rel=0.02)
+    four = Schedule(kv_reservation=1.0, running_cap=4)
+    capped = Simulator.of(LLAMA_8B, SERVER, Request(), schedule=four).run(ServedLoad(1024, 64, clients=8))
+    assert capped.running <= 4
+    assert capped.held_back["cap"] > 0.5

@@ -115,6 +115,13 @@ class MapQuery(PredictionQuery):
     figure: Literal["plotly"] | None = None
 
 
+class RatesQuery(PredictionQuery):
+    """A question, whose deployment counts and not its clients or rate, and bounds in seconds that the means shall keep."""
+
+    ttft_s: Seconds | None = None
+    tpot_s: Seconds | None = None
+
+
 class ArrivalsBody(Body):
     """An open load: at a rate, with gaps drawn from the seed, or at the moments of a trace; a share of prompts finds its prefix cached."""
 

@@ -6,11 +6,12 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from app.api.answers import StrictJSON, problems
-from app.api.bodies import ChangeQuery, MapQuery, PredictionBody, PredictionQuery
+from app.api.bodies import ChangeQuery, MapQuery, PredictionBody, PredictionQuery, RatesQuery
 from app.api.dependencies import ContextDep
-from app.api.shapes import ChangeShape, MapShape, PredictionShape, SweepShape
+from app.api.shapes import ChangeShape, MapShape, PredictionShape, RatesShape, SweepShape
 from app.domain.simulation import Target
 from app.domain.what_if import RANGES, Change
+from app.services.capacity import rates_json, rates_of
 from app.services.maps import map_figure, map_json, map_of
 from app.services.predicting import Answer, answer, at_own_moments, question_of
 from app.services.prediction_json import answer_json
@@ -62,3 +63,10 @@ def get_map(context: ContextDep, query: Annotated[MapQuery, Query()]) -> Respons
     asked = query.model_dump(exclude={"over", "show", "figure"})
     found = map_of(read_book(context), question_of(asked), query.over, query.show)
     return StrictJSON(map_figure(found) if query.figure else map_json(found))
+
+
+@router.get("/rates", summary="What a deployment answers at rising rates", response_model=RatesShape, responses=problems(422))
+def get_rates(context: ContextDep, query: Annotated[RatesQuery, Query()]) -> Response:
+    """Requests in flight and mean times at shares of the most that is answered; `ttft_s` and `tpot_s` find the most within them."""
+    asked = query.model_dump(exclude={"ttft_s", "tpot_s"})
+    return StrictJSON(rates_json(rates_of(read_book(context), question_of(asked), query.ttft_s, query.tpot_s)))

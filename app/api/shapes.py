@@ -380,6 +380,15 @@ class MapShape(Shape):
     refused: list[str]
 
 
+class RatesShape(Shape):
+    """What a deployment answers: rows at shares of the most, and the most requests a second within a target."""
+
+    at_most_requests_per_s: float
+    devices: int
+    rows: list[dict[str, Any]]
+    within_target: dict[str, float | None] | None
+
+
 class SweepShape(Shape):
     """A grid, row-major over the axes; a cell that cannot be priced is null with its reason in `refused`."""
 

@@ -9,6 +9,7 @@ requests come.
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from app.domain.architecture import ModelArchitecture
 from app.domain.engine import EngineProfile
@@ -19,6 +20,8 @@ from app.domain.phases import Question, full_pass_s, price_prompt
 from app.domain.prediction import Request
 from app.domain.request_rules import check
 from app.domain.under_load import chunk_prompts
+
+Floats = npt.NDArray[np.float64]
 
 _MOST = 20_000
 _TRIED = 300
@@ -34,6 +37,62 @@ class InFlight:
     kept_up_with: bool
 
 
+@dataclass(frozen=True)
+class Capacity:
+    """What a deployment answers with more and more requests in flight, up to the most: columns of requests, requests a second and seconds.
+
+    `request` is the question that was tried. Times are means while the rate lasts.
+    """
+
+    request: Request
+    in_flight: Floats
+    per_s: Floats
+    ttft_s: Floats
+    itl_s: Floats
+
+    @property
+    def at_most_per_s(self) -> float:
+        """Requests a second that are answered at most."""
+        return float(self.per_s[-1])
+
+    def at(self, per_s: float) -> tuple[float, float, float]:
+        """Requests in flight and mean seconds to the first and between further tokens where so many come a second, at most the most."""
+        found = (float(np.interp(per_s, self.per_s, column)) for column in (self.in_flight, self.ttft_s, self.itl_s))
+        flight, ttft, itl = found
+        return flight, ttft, itl
+
+    def within(self, ttft_s: float | None, itl_s: float | None) -> float | None:
+        """The most requests a second at which the means keep these bounds; None where not even one at a time does."""
+        most = self.at_most_per_s
+        for bound, column in ((ttft_s, self.ttft_s), (itl_s, self.itl_s)):
+            if bound is None:
+                continue
+            beyond = np.flatnonzero(column > bound)
+            if beyond.size and not beyond[0]:
+                return None
+            if beyond.size:
+                last = int(beyond[0]) - 1
+                share = (bound - column[last]) / (column[last + 1] - column[last])
+                most = min(most, float(self.per_s[last] + share * (self.per_s[last + 1] - self.per_s[last])))
+        return most
+
+
+def capacity(architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, engine: EngineProfile | None) -> Capacity:
+    """What the deployment of `request` answers of such requests at their own moments. Raises InvalidRequest for what cannot be priced."""
+    asked = replace(request, concurrency=1, open_loop=True)
+    tried = np.unique(np.geomspace(1, _MOST, _TRIED).round().astype(int))
+    grid = predict_grid(architecture, hardware, asked, axes={"concurrency": tried.tolist()}, engine=engine)
+    if not grid.priced.all():
+        refusal = grid.refused[0]
+        raise InvalidRequest(refusal.field, refusal.message)
+    answered = grid.columns["aggregate_tokens_per_s"] / max(asked.further_tokens, 1.0)
+    answered = np.minimum(answered, _prompts_per_s(architecture, hardware, asked, engine))
+    # Beyond the place where nearly the most is answered more in flight only wait.
+    end = int(np.argmax(answered >= float(answered.max()) * (1.0 - _WHOLE))) + 1
+    rising = np.maximum.accumulate(answered[:end])
+    return Capacity(asked, tried[:end].astype(np.float64), rising, grid.columns["ttft_s"][:end], grid.columns["itl_s"][:end])
+
+
 def at_rate(
     architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, rate_per_s: float, engine: EngineProfile | None
 ) -> InFlight:
@@ -43,22 +102,10 @@ def at_rate(
     """
     if request.concurrency is not None:
         raise InvalidRequest("request_rate_per_s", "Requests come from clients or at a rate: leave concurrency or request_rate_per_s out.")
-    asked = replace(request, concurrency=1, open_loop=True)
-    tried = np.unique(np.geomspace(1, _MOST, _TRIED).round().astype(int))
-    grid = predict_grid(architecture, hardware, asked, axes={"concurrency": tried.tolist()}, engine=engine)
-    if not grid.priced.all():
-        refusal = grid.refused[0]
-        raise InvalidRequest(refusal.field, refusal.message)
-    answered = grid.columns["aggregate_tokens_per_s"] / max(asked.further_tokens, 1.0)
-    answered = np.minimum(answered, _prompts_per_s(architecture, hardware, asked, engine))
-    most = float(answered.max())
-    if rate_per_s > most:
-        return InFlight(replace(asked, concurrency=int(tried[np.argmax(answered >= most * (1.0 - _WHOLE))])), most, False)
-    after = int(np.argmax(answered >= rate_per_s))
-    if not after:
-        return InFlight(asked, most, True)
-    share = (rate_per_s - answered[after - 1]) / (answered[after] - answered[after - 1])
-    return InFlight(replace(asked, concurrency=round(tried[after - 1] + share * (tried[after] - tried[after - 1]))), most, True)
+    found = capacity(architecture, hardware, request, engine)
+    flight, _, _ = found.at(rate_per_s)
+    kept_up_with = rate_per_s <= found.at_most_per_s
+    return InFlight(replace(found.request, concurrency=max(round(flight), 1)), found.at_most_per_s, kept_up_with)
 
 
 def _prompts_per_s(architecture: ModelArchitecture, hardware: HardwareProfile, request: Request, engine: EngineProfile | None) -> float:

@@ -15,7 +15,7 @@ from app.pages.job_links import measure_prediction
 from app.pages.pools_view import pools_view
 from app.pages.prediction_view import PredictionView, tries_of, view_of
 from app.pages.rendering import page_context, render, wants_fragment
-from app.pages.under_load import bound_words, load_view
+from app.pages.under_load import bound_words, load_view, rates_view, within_words
 from app.pages.what_if import sliders
 from app.services.predicting import PRESETS, Preset, Question, answer, is_answerable
 from app.services.profiles import ProfileBook, read_book
@@ -59,6 +59,8 @@ def predict_page(request: Request) -> Response:
             as_it_would_run=_as_it_would_run(book, form, view.answer.question),
             load=load_view(view.answer, request.query_params),
             bound_words=bound_words,
+            rates=rates_view(book, view.answer, request.query_params),
+            within_words=within_words,
             pools=pools_view(view.answer),
             found=what_if(book, view.answer.question, Change()),
             sliders=sliders(Change()),

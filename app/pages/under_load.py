@@ -7,10 +7,12 @@ from typing import Any
 from app.charts import page_figure
 from app.domain.distribution import Spread
 from app.domain.errors import PhaselineError
-from app.domain.quantity import count, percent
+from app.domain.quantity import count, percent, seconds
 from app.domain.run import Distribution
 from app.domain.simulation import Target, is_ready
+from app.services.capacity import Rates, rates_of
 from app.services.predicting import Answer
+from app.services.profiles import ProfileBook
 from app.services.under_load import Arrivals, UnderLoad, simulate, spread_of_ttft
 
 # A page that was not asked to simulate waits for so much at most, requests times the clients beside each: about 0.2 s, in plain Python or
@@ -71,6 +73,33 @@ def load_view(found: Answer, query: Mapping[str, str]) -> LoadView | None:
         first_gap=_first_gap(shown),
         targets=targets,
     )
+
+
+def rates_view(book: ProfileBook, found: Answer, query: Mapping[str, str]) -> Rates | None:
+    """What the deployment of a served load answers; None for another load, and where pools of their own are priced for clients."""
+    request = found.prediction.request
+    if request.concurrency is None or request.calibration == "textbook" or request.prefill_replicas is not None:
+        return None
+    try:
+        return rates_of(book, found.question, *(_positive(query.get(key, "")) for key in _TARGETS))
+    except PhaselineError:
+        return None
+
+
+def _positive(text: str) -> float | None:
+    bound = _bound(text)
+    return bound if bound is not None and bound > 0 else None
+
+
+def within_words(found: Rates) -> str:
+    """Up to which rate the means keep the target; nothing without one."""
+    if found.ttft_s is None and found.itl_s is None:
+        return ""
+    bounds = [("a first token within", found.ttft_s), ("further ones within", found.itl_s)]
+    target = ", ".join(f"{words} {seconds(bound)}" for words, bound in bounds if bound is not None)
+    if found.within_per_s is None:
+        return f"Not even one request at a time has {target} on average."
+    return f"Up to {found.within_per_s:.3g} requests/s have {target} on average."
 
 
 def _bound(text: str) -> float | None:

@@ -75,6 +75,7 @@ CONTRACT = {
     "/api/v1/predict": {"get", "post"},
     "/api/v1/predict/change": {"get"},
     "/api/v1/predict/map": {"get"},
+    "/api/v1/predict/rates": {"get"},
     "/healthz": {"get"},
     "/readyz": {"get"},
 }

@@ -59,3 +59,27 @@ def test_a_map_has_a_row_a_batch_and_its_drawing(api: TestClient, over: str) -> 
 
 def test_a_map_of_an_unknown_kind_is_refused(api: TestClient) -> None:
     assert "over" in problem(api.get(f"{API}/predict/map", params={"over": "depth"}), 422)["detail"]
+
+
+def test_rates_of_a_deployment_rise_to_the_most_it_answers(api: TestClient) -> None:
+    asked = {"model": "llama-3-1-8b", "hardware": "h100-sxm5-80gb", "engine": "vllm", "calibration": "default", "prompt_tokens": 1000}
+    asked |= {"output_tokens": 100, "concurrency": 7, "tp": 2}
+    found = ok(api.get(f"{API}/predict/rates", params=asked))
+    assert found["devices"] == 2
+    assert found["within_target"] is None
+    columns = [[row[key] for row in found["rows"]] for key in ("requests_per_s", "in_flight", "output_tokens_per_s")]
+    columns += [[row[key]["mean"] for row in found["rows"]] for key in ("ttft_s", "itl_s")]
+    assert all(column == sorted(column) for column in columns)
+    most = found["at_most_requests_per_s"]
+    assert [row["requests_per_s"] / most for row in found["rows"]] == pytest.approx([0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95])
+    # A row is the prediction at its rate.
+    row = found["rows"][2]
+    at_rate = {**{key: value for key, value in asked.items() if key != "concurrency"}, "request_rate_per_s": row["requests_per_s"]}
+    one = ok(api.get(f"{API}/predict", params=at_rate))
+    assert one["ttft_s"] == pytest.approx(row["ttft_s"]["mean"], rel=0.05)
+    # Half-way in the target, and one that nothing keeps.
+    within = ok(api.get(f"{API}/predict/rates", params={**asked, "tpot_s": row["itl_s"]["mean"]}))["within_target"]
+    assert within == {"ttft_s": None, "tpot_s": row["itl_s"]["mean"], "requests_per_s": pytest.approx(row["requests_per_s"])}
+    assert ok(api.get(f"{API}/predict/rates", params={**asked, "ttft_s": 1e-6}))["within_target"]["requests_per_s"] is None
+    assert problem(api.get(f"{API}/predict/rates", params={**asked, "prefill_replicas": 1}), 422)["field"] == "open_loop"
+    assert problem(api.get(f"{API}/predict/rates", params={**asked, "ttft_s": 0}), 422)

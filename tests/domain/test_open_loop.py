@@ -3,6 +3,7 @@
 from dataclasses import replace
 from math import exp
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from app.catalog import load as shipped
 from app.domain.engine import EngineProfile
 from app.domain.errors import InvalidRequest
-from app.domain.open_loop import at_rate
+from app.domain.open_loop import Capacity, at_rate, capacity
 from app.domain.open_queue import open_queue_s
 from app.domain.prediction import Request
 from app.domain.request_rules import Load
@@ -94,6 +95,38 @@ def _around(request: Request) -> tuple[int, int]:
     assert request.concurrency is not None
     spare = max(1, request.concurrency // 100)
     return max(1, request.concurrency - spare), request.concurrency + spare
+
+
+CAPACITY = Capacity(OPEN, *(np.array(column) for column in ([1.0, 2, 4], [10.0, 15, 20], [0.1, 0.2, 0.6], [0.01, 0.02, 0.03])))
+
+
+@pytest.mark.parametrize(
+    ("ttft_s", "itl_s", "expected"),
+    [
+        (None, None, 20.0),
+        (0.15, None, 12.5),  # half the way from 10 to 15 a second
+        (0.15, 0.025, 12.5),  # the tighter of the two
+        (1.0, 0.025, 17.5),
+        (0.1, None, 10.0),
+        (0.09, None, None),  # not even one at a time
+        (1.0, 1.0, 20.0),
+    ],
+)
+def test_the_most_requests_within_a_target_lie_between_what_was_tried(
+    ttft_s: float | None, itl_s: float | None, expected: float | None
+) -> None:
+    assert CAPACITY.within(ttft_s, itl_s) == (None if expected is None else pytest.approx(expected))
+    assert CAPACITY.at(12.5) == pytest.approx((1.5, 0.15, 0.015))
+    assert CAPACITY.at(1e9) == pytest.approx((4, 0.6, 0.03))
+
+
+def test_a_capacity_is_the_predictions_at_its_places() -> None:
+    found = capacity(LLAMA_8B, SERVER, Request(prompt_tokens=1024, output_tokens=256), ENGINE)
+    assert np.all(np.diff(found.per_s) >= 0)
+    for place in (0, len(found.in_flight) // 2, len(found.in_flight) - 1):
+        said = predict(LLAMA_8B, SERVER, replace(found.request, concurrency=int(found.in_flight[place])), engine=ENGINE)
+        assert found.ttft_s[place] == pytest.approx(said.ttft_s)
+        assert found.per_s[place] == pytest.approx(said.aggregate_tokens_per_s / 255, rel=1e-3)
 
 
 def test_more_come_than_are_answered() -> None:

@@ -55,6 +55,17 @@ def test_requests_at_a_rate_see_how_many_are_in_flight(client: TestClient) -> No
     assert "4 in flight, arriving at their own moments" in flying
 
 
+def test_rates_stand_with_what_they_keep(client: TestClient) -> None:
+    words = words_of(client.get(f"{LOADED}&concurrency=8").text)
+    assert "What this deployment answers" in words
+    assert "on average." not in words
+    bounded = words_of(client.get(f"{LOADED}&concurrency=8&ttft_target_ms=500&tpot_target_ms=20").text)
+    assert re.search(r"Up to [0-9.]+ requests/s have a first token within 500.ms, further ones within 20.0.ms on average\.", bounded)
+    hopeless = words_of(client.get(f"{LOADED}&concurrency=8&ttft_target_ms=1").text)
+    assert "Not even one request at a time has a first token within 1.00" in hopeless
+    assert "What this deployment answers" not in words_of(client.get(f"{LOADED}&concurrency=8&prefill_replicas=1").text)
+
+
 @pytest.mark.parametrize(
     ("query", "words"),
     [

@@ -55,6 +55,14 @@ def test_requests_at_a_rate_see_how_many_are_in_flight(client: TestClient) -> No
     assert "4 in flight, arriving at their own moments" in flying
 
 
+def test_equal_requests_that_keep_step_have_a_word(client: TestClient) -> None:
+    word = "Exactly equal requests of a closed loop keep step"
+    assert word in words_of(client.get(f"{LOADED}&concurrency=32").text)
+    assert word not in words_of(client.get(f"{LOADED}&concurrency=32&shortest_length=0.5").text)
+    assert word not in words_of(client.get(f"{LOADED}&concurrency=1").text)
+    assert word not in words_of(client.get(f"{LOADED.replace('vllm', 'sglang')}&concurrency=32").text)
+
+
 def test_rates_stand_with_what_they_keep(client: TestClient) -> None:
     words = words_of(client.get(f"{LOADED}&concurrency=8").text)
     assert "What this deployment answers" in words

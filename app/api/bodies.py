@@ -116,10 +116,11 @@ class MapQuery(PredictionQuery):
 
 
 class RatesQuery(PredictionQuery):
-    """A question, whose deployment counts and not its clients or rate, and bounds in seconds that the means shall keep."""
+    """A question, whose deployment counts and not its clients or rate, and bounds in seconds that are to be kept."""
 
     ttft_s: Seconds | None = None
     tpot_s: Seconds | None = None
+    share: Share | None = Field(default=None, description="Share of simulated requests that keep every bound, such as 0.99")
 
 
 class ArrivalsBody(Body):

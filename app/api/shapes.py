@@ -381,7 +381,7 @@ class MapShape(Shape):
 
 
 class RatesShape(Shape):
-    """What a deployment answers: rows at shares of the most, and the most requests a second within a target."""
+    """What a deployment answers: rows at shares of the most, and the most requests a second within a target, on average and by a share."""
 
     at_most_requests_per_s: float
     devices: int

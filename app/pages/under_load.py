@@ -10,7 +10,7 @@ from app.domain.errors import PhaselineError
 from app.domain.quantity import count, percent, seconds
 from app.domain.run import Distribution
 from app.domain.simulation import Target, is_ready
-from app.services.capacity import Rates, rates_of
+from app.services.capacity import REQUESTS, TRIES, Rates, rates_of
 from app.services.predicting import Answer
 from app.services.profiles import ProfileBook
 from app.services.under_load import Arrivals, UnderLoad, simulate, spread_of_ttft
@@ -20,6 +20,8 @@ from app.services.under_load import Arrivals, UnderLoad, simulate, spread_of_ttf
 # Engines beside each other are slower and not compiled for that.
 _UNASKED_PLAIN, _UNASKED_COMPILED, _UNASKED_FLEET = 40_000, 10_000_000, 8_000
 _ASKED = "simulate"
+_UNASKED_TOKENS = 1_500_000  # of answers simulated to find a rate
+_NEARLY_ALL = 0.99  # of the requests: what a target is mostly about
 _APART = 1.5  # times the closed form, from which on the difference has a word
 _TARGETS = ("ttft_target_ms", "tpot_target_ms")
 _MILLI = 1e-3
@@ -96,7 +98,11 @@ def rates_view(book: ProfileBook, found: Answer, query: Mapping[str, str]) -> Ra
     if request.concurrency is None or request.calibration == "textbook" or request.prefill_replicas is not None:
         return None
     try:
-        return rates_of(book, found.question, *(_positive(query.get(key, "")) for key in _TARGETS))
+        target = Target(*(_positive(query.get(key, "")) for key in _TARGETS))
+        rates = rates_of(book, found.question, target)
+        tokens = REQUESTS * TRIES * request.output_tokens
+        quick = is_ready() and max(request.dp, request.pp) == 1 and tokens <= _UNASKED_TOKENS
+        return rates_of(book, found.question, target, _NEARLY_ALL) if quick else rates
     except PhaselineError:
         return None
 
@@ -107,14 +113,18 @@ def _positive(text: str) -> float | None:
 
 
 def within_words(found: Rates) -> str:
-    """Up to which rate the means keep the target; nothing without one."""
-    if found.ttft_s is None and found.itl_s is None:
-        return ""
-    bounds = [("a first token within", found.ttft_s), ("further ones within", found.itl_s)]
+    """Up to which rate the target is kept, on average and by nearly all requests; nothing without one."""
+    bounds = [("a first token within", found.target.ttft_s), ("further ones within", found.target.tpot_s)]
     target = ", ".join(f"{words} {seconds(bound)}" for words, bound in bounds if bound is not None)
+    if not target:
+        return ""
     if found.within_per_s is None:
         return f"Not even one request at a time has {target} on average."
-    return f"Up to {found.within_per_s:.3g} requests/s have {target} on average."
+    said = f"Up to {found.within_per_s:.3g} requests/s have {target} on average"
+    if found.share is None:
+        return f"{said}."
+    each = "at no rate" if found.share_per_s is None else f"up to {found.share_per_s:.3g} requests/s"
+    return f"{said}; {percent(found.share, 0)} of the requests, simulated, {each}."
 
 
 def _bound(text: str) -> float | None:

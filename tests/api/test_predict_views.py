@@ -79,7 +79,31 @@ def test_rates_of_a_deployment_rise_to_the_most_it_answers(api: TestClient) -> N
     assert one["ttft_s"] == pytest.approx(row["ttft_s"]["mean"], rel=0.05)
     # Half-way in the target, and one that nothing keeps.
     within = ok(api.get(f"{API}/predict/rates", params={**asked, "tpot_s": row["itl_s"]["mean"]}))["within_target"]
-    assert within == {"ttft_s": None, "tpot_s": row["itl_s"]["mean"], "requests_per_s": pytest.approx(row["requests_per_s"])}
+    assert (within["ttft_s"], within["tpot_s"], within["share"]) == (None, row["itl_s"]["mean"], None)
+    assert within["requests_per_s"] == pytest.approx(row["requests_per_s"])
     assert ok(api.get(f"{API}/predict/rates", params={**asked, "ttft_s": 1e-6}))["within_target"]["requests_per_s"] is None
     assert problem(api.get(f"{API}/predict/rates", params={**asked, "prefill_replicas": 1}), 422)["field"] == "open_loop"
     assert problem(api.get(f"{API}/predict/rates", params={**asked, "ttft_s": 0}), 422)
+
+
+def test_a_share_of_the_requests_keeps_a_target_up_to_a_lower_rate(api: TestClient) -> None:
+    asked = {"model": "llama-3-1-8b", "hardware": "h100-sxm5-80gb", "engine": "vllm", "calibration": "default", "prompt_tokens": 500}
+    asked |= {"output_tokens": 50}
+    target = {"ttft_s": 0.15, "tpot_s": 0.02}
+
+    def most(share: float, **bounds: float) -> float | None:
+        found = ok(api.get(f"{API}/predict/rates", params={**asked, **target, **bounds, "share": share}))["within_target"]
+        assert found["share"] == share
+        rate: float | None = found["share_requests_per_s"]
+        return rate
+
+    half, nearly_all = most(0.5), most(0.99)
+    assert half is not None
+    assert nearly_all is not None
+    assert 0 < nearly_all < half
+    # At that rate so many keep it, a tenth above no longer.
+    for rate, keeps in ((nearly_all, True), (1.1 * nearly_all, False)):
+        body = {**asked, "arrivals": {"request_rate_per_s": rate, "requests": 500}, "target": target}
+        assert (ok(api.post(f"{API}/predict", json=body))["served"]["goodput"]["share"] >= 0.99) == keeps
+    assert most(0.99, ttft_s=1e-6) is None
+    assert problem(api.get(f"{API}/predict/rates", params={**asked, "share": 1.5}), 422)

@@ -73,12 +73,13 @@ def rows(catalog: Catalog) -> Iterator[Row]:
         for engine in ENGINES:
             for shortest in (1.0, 0.2):
                 for rate in deployment.rates:
-                    found = _row(catalog, deployment, engine, shortest, rate)
+                    found = row(catalog, deployment, engine, shortest, rate)
                     if found is not None:
                         yield found
 
 
-def _row(catalog: Catalog, deployment: Deployment, engine: str, shortest: float, rate: float) -> Row | None:
+def row(catalog: Catalog, deployment: Deployment, engine: str, shortest: float, rate: float) -> Row | None:
+    """One load, None where the queue grows for as long as requests come."""
     model, hardware = catalog.find_model(deployment.model), catalog.find_hardware(deployment.hardware)
     assert model is not None, deployment.model
     assert hardware is not None, deployment.hardware

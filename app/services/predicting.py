@@ -71,9 +71,9 @@ def question_of(values: Mapping[str, Any]) -> Question:
 
 
 def at_own_moments(question: Question, rate_per_s: float | None) -> Question:
-    """The question of a load that is simulated at a rate, in closed form too; pools of their own have none for it, nor have clients."""
+    """The question of a load that is simulated at a rate, in closed form too where it has one: not for clients, a batch or pools."""
     request = question.request
-    if rate_per_s is None or request.concurrency is not None or request.prefill_replicas is not None:
+    if rate_per_s is None or request.concurrency is not None or request.batch > 1 or request.prefill_replicas is not None:
         return question
     return replace(question, request_rate_per_s=question.request_rate_per_s or rate_per_s)
 

@@ -72,6 +72,15 @@ def test_a_rate_finds_the_requests_in_flight(api: TestClient) -> None:
     assert ask(api, request_rate_per_s=5.0, simulate=True)["served"]["ttft_s"] == beside["served"]["ttft_s"]
 
 
+@pytest.mark.parametrize("more", [{"batch": 4}, {"prefill_replicas": 1}, {"calibration": "textbook"}])
+def test_arrivals_are_simulated_also_where_a_rate_has_no_closed_form(api: TestClient, more: dict[str, Any]) -> None:
+    found = ask(api, arrivals={"request_rate_per_s": 5.0, "requests": 20}, **more)
+    assert found["served"]["requests"] == 20
+    if "calibration" not in more:
+        assert found["served"]["in_flight"] is None
+        assert found["ttft_s"] == ask(api, **more)["ttft_s"]
+
+
 def test_more_requests_than_are_answered_are_said_to_queue(api: TestClient) -> None:
     found = ask(api, request_rate_per_s=10_000)
     assert "the queue grows for as long as they come" in found["assumptions"][0]

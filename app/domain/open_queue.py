@@ -11,7 +11,7 @@ prompts that came during the one before, so the longer it is the more come in it
 which is the steps until the scheduler knows of the request (n_a, half a step at least), half a pass, the prompts that came in it before,
 the decode rows beside its own, and the wait at a front-end that takes f seconds for one request after another; 1 - e^-R is the chance that
 anything runs, on the request's own rank for the steps. Equal lengths do not matter: requests that come at their own moments do not stay
-together. ρ and λ·f are held at BUSIEST: beyond it a queue has no mean that a benchmark would last to see.
+together. ρ and λ·f are held at BUSIEST.
 Source: gated service of Poisson arrivals, the residual of a renewal interval (Cox, Renewal Theory, 1962) and M/D/1 for the front-end;
 `python -m benchmarks.open_loop` sets it against the step simulator.
 """
@@ -19,10 +19,8 @@ Source: gated service of Poisson arrivals, the residual of a renewal interval (C
 import numpy as np
 
 from app.domain.request_rules import Load
-from app.domain.turn import Turn
+from app.domain.turn import BUSIEST, Turn
 from app.domain.work import Quantity, decode_steps
-
-BUSIEST = 0.9
 
 
 def open_queue_s(load: Load, serial_s: Quantity, running: Quantity, looks: Quantity, turn: Turn, itl_s: Quantity) -> Quantity:

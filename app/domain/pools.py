@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.memory import Footprint, cache_bytes, footprint
-from app.domain.open_queue import BUSIEST
 from app.domain.phases import Handover, PricedRequest, Question, full_pass_s, price_prompt, price_request, price_step
 from app.domain.request_rules import Load
 from app.domain.roofline import bus_bytes_per_s
+from app.domain.turn import BUSIEST
 from app.domain.work import Quantity, decode_steps
 
 Floats = npt.NDArray[np.float64]

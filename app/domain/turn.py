@@ -1,8 +1,10 @@
-"""The passes that a served load is made of."""
+"""The passes that a served load is made of, and how busy they may keep what runs them."""
 
 from dataclasses import dataclass
 
 from app.domain.work import Quantity
+
+BUSIEST = 0.9  # most of its time that anything is taken to be busy: nearer to 1 a queue has no mean that a benchmark would last to see
 
 
 @dataclass(frozen=True)

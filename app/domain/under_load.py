@@ -26,11 +26,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.domain.open_queue import BUSIEST, open_queue_s
+from app.domain.open_queue import open_queue_s
 from app.domain.rates import Rates
 from app.domain.request_rules import Load
 from app.domain.schedule import Schedule
-from app.domain.turn import Turn
+from app.domain.turn import BUSIEST, Turn
 from app.domain.work import Quantity
 
 TYPICAL_RUNNING, TYPICAL_DEVICES = 16.0, 4.0  # the middle of what was measured: here an engine's `admission_steps` hold as they stand

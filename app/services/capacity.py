@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.domain.errors import InvalidRequest
 from app.domain.open_loop import Capacity, capacity
 from app.domain.prediction import Request
-from app.domain.simulation import ServedLoad, Simulator, Target
+from app.domain.simulation import MOST_TOKENS, ServedLoad, Simulator, Target
 from app.services.predicting import Question
 from app.services.profiles import ProfileBook
 
@@ -56,6 +57,11 @@ def rates_of(book: ProfileBook, question: Question, target: Target | None = None
     answer = Rates(found, rows, asked.tp * asked.pp * asked.dp, bound, within, share)
     if share is None or bound == Target():
         return answer
+    if REQUESTS * asked.output_tokens > MOST_TOKENS:
+        raise InvalidRequest(
+            "share",
+            f"{REQUESTS} answers of {asked.output_tokens:,} tokens are more than a simulation takes: leave share out for the means.",
+        )
     simulator = Simulator.of(model.architecture, hardware, asked, engine=engine)
     return replace(answer, share_per_s=_most(simulator, asked, bound, share, (within, found.at_most_per_s)))
 

@@ -107,3 +107,7 @@ def test_a_share_of_the_requests_keeps_a_target_up_to_a_lower_rate(api: TestClie
         assert (ok(api.post(f"{API}/predict", json=body))["served"]["goodput"]["share"] >= 0.99) == keeps
     assert most(0.99, ttft_s=1e-6) is None
     assert problem(api.get(f"{API}/predict/rates", params={**asked, "share": 1.5}), 422)
+    # What is too long to simulate is refused by the key that asks for it; the means have no such bound.
+    endless = {**asked, **target, "output_tokens": 60_000}
+    assert problem(api.get(f"{API}/predict/rates", params={**endless, "share": 0.99}), 422)["field"] == "share"
+    assert ok(api.get(f"{API}/predict/rates", params=endless))["within_target"]["share"] is None

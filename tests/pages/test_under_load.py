@@ -67,7 +67,10 @@ def test_rates_stand_with_what_they_keep(client: TestClient, monkeypatch: pytest
     words = words_of(client.get(f"{LOADED}&concurrency=8").text)
     assert "What this deployment answers" in words
     assert "on average." not in words
-    bounded = words_of(client.get(f"{LOADED}&concurrency=8&ttft_target_ms=500&tpot_target_ms=20").text)
+    page = client.get(f"{LOADED}&concurrency=8&ttft_target_ms=500&tpot_target_ms=20").text
+    (asked,) = (link for link in links_of(page) if "/predict/rates?" in link)
+    assert client.get(asked).json()["within_target"]["ttft_s"] == 0.5
+    bounded = words_of(page)
     assert re.search(r"Up to [0-9.]+ requests/s have a first token within 500.ms, further ones within 20.0.ms on average", bounded)
     monkeypatch.setattr(under_load, "is_ready", lambda: True)
     nearly_all = words_of(client.get(f"{LOADED}&concurrency=8&ttft_target_ms=500&tpot_target_ms=20").text)

@@ -9,8 +9,8 @@ run       the three together
 """
 
 from app.domain.simulation.forms import can_compile, is_ready
-from app.domain.simulation.load import ServedLoad
+from app.domain.simulation.load import MOST_TOKENS, ServedLoad
 from app.domain.simulation.results import Crossing, Goodput, Simulation, Target, Timeline
 from app.domain.simulation.run import Simulator
 
-__all__ = ["Crossing", "Goodput", "ServedLoad", "Simulation", "Simulator", "Target", "Timeline", "can_compile", "is_ready"]
+__all__ = ["MOST_TOKENS", "Crossing", "Goodput", "ServedLoad", "Simulation", "Simulator", "Target", "Timeline", "can_compile", "is_ready"]

@@ -1,9 +1,10 @@
 """The step simulator: an engine's loop, one pass after another, from the first request to the last.
 
-Clients send through a serial front-end; arrived requests wait until a pass has room for them: tokens within the chunk budget, sequences
-under the running cap, cache within the pool. A finished prompt gives the first token and decodes on. While no prompt waits, several
-decode steps are taken at once: as many as no request finishes in, none arrives in and the pool has room for; they read R + k·S/2
-positions on average. Where the pool is full the request that was admitted last is put back, and what it had is computed anew.
+Clients send through a serial front-end; the scheduler knows of an arrived request some decode steps later, and takes it into the next
+pass that has room for it: tokens within the chunk budget, sequences under the running cap, cache within the pool. A finished prompt gives
+the first token and decodes on. While no prompt waits, several decode steps are taken at once: as many as no request finishes in, none
+arrives in and the pool has room for; they read R + k·S/2 positions on average. Where the pool is full the request that was admitted last
+is put back, and what it had is computed anew.
 
 The same functions run as plain Python on lists and, compiled by numba, on arrays (`forms`). Source: the design's engine profiles,
 section 2.
